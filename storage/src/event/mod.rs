@@ -1,0 +1,16 @@
+//! Events: one change of one row, as the log keeps it and as runs hold it.
+//!
+//! An event is written once, as a self-describing row of bytes ([`encode_row`]): the row is what the
+//! log frames carry, what commitments are computed over, and what everything else is derived from.
+//! [`decode_rows`] turns rows into Arrow columns under a given schema ([`columns`]); memory table,
+//! runs and scans work on those columns only.
+
+pub mod columns;
+mod decode;
+mod head;
+mod row;
+
+pub use columns::{EventColumns, event_schema, image_column_name};
+pub use decode::{FrameContext, decode_rows};
+pub use head::{EventHead, Op, TimeSource};
+pub use row::{RowError, RowView, encode_row};

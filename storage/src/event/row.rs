@@ -1,0 +1,451 @@
+//! The row coding of an event: self-describing bytes, independent of schema and frame.
+//!
+//! Layout, all integers as LEB128 varints (signed ones zigzag-coded) unless said: flags; valid_from
+//! (8 bytes LE); valid_to (8 bytes LE); event_time minus valid_from; system minus valid_from (or 8
+//! bytes LE where there is no valid_from); ties; position; origin; ordinal; source; token and its
+//! ordinal; operation id; transaction id; previous key; raw; then the cells. Each optional field
+//! stands only if its flag is set. `docs/on-disk-format.md` has the table of flags and tags.
+
+use super::head::{EventHead, Op, TimeSource};
+use crate::id::{ColumnId, OriginId, SourceId};
+use crate::time::FOREVER;
+use crate::value::Cell;
+
+pub(crate) mod flag {
+    pub const OP: u32 = 0b111;
+    pub const FULL: u32 = 1 << 3;
+    pub const VALID_FROM: u32 = 1 << 4;
+    pub const VALID_TO: u32 = 1 << 5;
+    pub const EVENT_TIME: u32 = 1 << 6;
+    pub const EVENT_TIME_SAME: u32 = 1 << 7;
+    pub const SYSTEM: u32 = 1 << 8;
+    pub const TIES: u32 = 1 << 9;
+    pub const ORDINAL: u32 = 1 << 10;
+    pub const SOURCE: u32 = 1 << 11;
+    pub const TOKEN: u32 = 1 << 12;
+    pub const OPERATION_ID: u32 = 1 << 13;
+    pub const TRANSACTION_ID: u32 = 1 << 14;
+    pub const PREVIOUS: u32 = 1 << 15;
+    pub const PREVIOUS_DELETED: u32 = 1 << 16;
+    pub const RAW: u32 = 1 << 17;
+    pub const DENSE: u32 = 1 << 18;
+    pub const TIME_SOURCE_SHIFT: u32 = 19;
+    pub const KNOWN: u32 = (1 << 22) - 1;
+}
+
+mod tag {
+    pub const NULL: u8 = 0;
+    pub const UNKNOWN: u8 = 1;
+    pub const FALSE: u8 = 2;
+    pub const TRUE: u8 = 3;
+    pub const INT: u8 = 4;
+    pub const DECIMAL: u8 = 5;
+    pub const FLOAT: u8 = 6;
+    pub const DATE: u8 = 7;
+    pub const TIMESTAMP: u8 = 8;
+    pub const TIMESTAMP_NS: u8 = 9;
+    pub const INSTANT: u8 = 10;
+    pub const TEXT: u8 = 11;
+    pub const BYTES: u8 = 12;
+    pub const JSON: u8 = 13;
+}
+
+/// Bytes that are not the row of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an event row: {what} at byte {at}")]
+pub struct RowError {
+    /// What is wrong.
+    pub what: &'static str,
+    /// Offset within the row.
+    pub at: usize,
+}
+
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn put_signed(out: &mut Vec<u8>, n: i64) {
+    put_varint(out, ((n << 1) ^ (n >> 63)) as u64);
+}
+
+fn put_wide(out: &mut Vec<u8>, n: i128) {
+    let mut z = ((n << 1) ^ (n >> 127)) as u128;
+    while z >= 0x80 {
+        out.push(z as u8 | 0x80);
+        z >>= 7;
+    }
+    out.push(z as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, b: &[u8]) {
+    put_varint(out, b.len() as u64);
+    out.extend_from_slice(b);
+}
+
+pub(crate) fn put_cell(out: &mut Vec<u8>, cell: &Cell<'_>) {
+    match *cell {
+        Cell::Null | Cell::Unchanged => out.push(tag::NULL),
+        Cell::Unknown => out.push(tag::UNKNOWN),
+        Cell::Bool(false) => out.push(tag::FALSE),
+        Cell::Bool(true) => out.push(tag::TRUE),
+        Cell::Int(v) => {
+            out.push(tag::INT);
+            put_signed(out, v);
+        }
+        Cell::Decimal { unscaled, scale } => {
+            out.push(tag::DECIMAL);
+            out.push(scale);
+            put_wide(out, unscaled);
+        }
+        Cell::Float(v) => {
+            out.push(tag::FLOAT);
+            out.extend_from_slice(&v.to_bits().to_le_bytes());
+        }
+        Cell::Date(v) => {
+            out.push(tag::DATE);
+            put_signed(out, v as i64);
+        }
+        Cell::Timestamp(v) => fixed(out, tag::TIMESTAMP, v),
+        Cell::TimestampNs(v) => fixed(out, tag::TIMESTAMP_NS, v),
+        Cell::Instant(v) => fixed(out, tag::INSTANT, v),
+        Cell::Text(v) => {
+            out.push(tag::TEXT);
+            put_bytes(out, v.as_bytes());
+        }
+        Cell::Bytes(v) => {
+            out.push(tag::BYTES);
+            put_bytes(out, v);
+        }
+        Cell::Json(v) => {
+            out.push(tag::JSON);
+            put_bytes(out, v.as_bytes());
+        }
+    }
+}
+
+fn fixed(out: &mut Vec<u8>, tag: u8, v: i64) {
+    out.push(tag);
+    out.extend_from_slice(&v.to_le_bytes());
+}
+
+/// Appends the row of an event to `out`. `cells` holds the authored cells by ascending column;
+/// cells that are [`Cell::Unchanged`] are left out. Deletes give at least their key columns.
+///
+/// # Panics
+/// In debug builds, if the columns do not ascend.
+pub fn encode_row(out: &mut Vec<u8>, head: &EventHead<'_>, cells: &[(ColumnId, Cell<'_>)]) {
+    debug_assert!(cells.windows(2).all(|w| w[0].0 < w[1].0), "columns must ascend");
+    let dense = cells.iter().enumerate().all(|(i, (id, c))| id.0 as usize == i && *c != Cell::Unchanged);
+    put_varint(out, flags_of(head, dense) as u64);
+    let base = head.valid_from.unwrap_or(0);
+    if let Some(v) = head.valid_from {
+        out.extend_from_slice(&v.to_le_bytes());
+    }
+    if head.valid_to != FOREVER {
+        out.extend_from_slice(&head.valid_to.to_le_bytes());
+    }
+    if let Some(t) = head.event_time
+        && head.event_time != head.valid_from
+    {
+        put_signed(out, t.wrapping_sub(base));
+    }
+    if let Some(s) = head.system {
+        put_signed(out, s.wrapping_sub(base));
+    }
+    if !head.ties.is_empty() {
+        put_bytes(out, head.ties);
+    }
+    put_varint(out, head.position);
+    put_varint(out, head.origin.0 as u64);
+    if head.ordinal != 0 {
+        put_varint(out, head.ordinal as u64);
+    }
+    if head.source.0 != 0 {
+        put_varint(out, head.source.0 as u64);
+    }
+    if !head.token.is_empty() {
+        put_bytes(out, head.token);
+        put_varint(out, head.token_ordinal as u64);
+    }
+    if let Some(id) = head.operation_id {
+        put_bytes(out, id);
+    }
+    if let Some(tx) = head.transaction_id {
+        put_bytes(out, tx.as_bytes());
+    }
+    if let Some(previous) = head.previous {
+        put_varint(out, previous.len() as u64);
+        previous.iter().for_each(|c| put_cell(out, c));
+    }
+    if let Some(raw) = head.raw {
+        put_bytes(out, raw);
+    }
+    put_cells(out, cells, dense);
+}
+
+fn flags_of(head: &EventHead<'_>, dense: bool) -> u32 {
+    let mut f = head.op as u32 | (head.time_source as u32) << flag::TIME_SOURCE_SHIFT;
+    let mut set = |on: bool, bit: u32| {
+        if on {
+            f |= bit;
+        }
+    };
+    set(head.full, flag::FULL);
+    set(head.valid_from.is_some(), flag::VALID_FROM);
+    set(head.valid_to != FOREVER, flag::VALID_TO);
+    let same = head.event_time.is_some() && head.event_time == head.valid_from;
+    set(same, flag::EVENT_TIME_SAME);
+    set(head.event_time.is_some() && !same, flag::EVENT_TIME);
+    set(head.system.is_some(), flag::SYSTEM);
+    set(!head.ties.is_empty(), flag::TIES);
+    set(head.ordinal != 0, flag::ORDINAL);
+    set(head.source.0 != 0, flag::SOURCE);
+    set(!head.token.is_empty(), flag::TOKEN);
+    set(head.operation_id.is_some(), flag::OPERATION_ID);
+    set(head.transaction_id.is_some(), flag::TRANSACTION_ID);
+    set(head.previous.is_some(), flag::PREVIOUS);
+    set(head.previous_deleted, flag::PREVIOUS_DELETED);
+    set(head.raw.is_some(), flag::RAW);
+    set(dense, flag::DENSE);
+    f
+}
+
+fn put_cells(out: &mut Vec<u8>, cells: &[(ColumnId, Cell<'_>)], dense: bool) {
+    let count = cells.iter().filter(|(_, c)| *c != Cell::Unchanged).count();
+    put_varint(out, count as u64);
+    let mut next = 0;
+    for (id, cell) in cells {
+        if *cell == Cell::Unchanged {
+            continue;
+        }
+        if !dense {
+            put_varint(out, (id.0 - next) as u64);
+            next = id.0 + 1;
+        }
+        put_cell(out, cell);
+    }
+}
+
+/// A row of bytes, parsed. Borrows from the bytes.
+#[derive(Clone, Debug)]
+pub struct RowView<'a> {
+    /// The head; `previous` is always `None` here, see [`RowView::previous`].
+    pub head: EventHead<'a>,
+    /// Cells of the previous key.
+    pub previous: Option<Vec<Cell<'a>>>,
+    cells: Reader<'a>,
+    cell_count: usize,
+    dense: bool,
+}
+
+impl<'a> RowView<'a> {
+    /// Parses the head of a row. Any bytes are accepted as input.
+    ///
+    /// # Errors
+    /// [`RowError`] if the bytes are not a row.
+    pub fn parse(bytes: &'a [u8]) -> Result<RowView<'a>, RowError> {
+        let mut r = Reader { bytes, at: 0 };
+        let f = r.varint()?;
+        if f > flag::KNOWN as u64 {
+            return Err(r.error("unknown flags"));
+        }
+        let f = f as u32;
+        let has = |bit: u32| f & bit != 0;
+        let op = Op::from_u8((f & flag::OP) as u8).ok_or(r.error("unknown operation"))?;
+        let mut head = EventHead::new(op, OriginId(0), 0);
+        head.full = has(flag::FULL);
+        head.time_source = TimeSource::from_u8((f >> flag::TIME_SOURCE_SHIFT) as u8)
+            .ok_or(r.error("unknown time source"))?;
+        head.previous_deleted = has(flag::PREVIOUS_DELETED);
+        if has(flag::VALID_FROM) {
+            head.valid_from = Some(r.fixed()?);
+        }
+        let base = head.valid_from.unwrap_or(0);
+        if has(flag::VALID_TO) {
+            head.valid_to = r.fixed()?;
+        }
+        if has(flag::EVENT_TIME_SAME) {
+            head.event_time = head.valid_from;
+        } else if has(flag::EVENT_TIME) {
+            head.event_time = Some(r.signed()?.wrapping_add(base));
+        }
+        if has(flag::SYSTEM) {
+            head.system = Some(r.signed()?.wrapping_add(base));
+        }
+        if has(flag::TIES) {
+            head.ties = r.bytes()?;
+        }
+        head.position = r.varint()?;
+        head.origin = OriginId(r.narrow()?);
+        if has(flag::ORDINAL) {
+            head.ordinal = r.narrow()?;
+        }
+        if has(flag::SOURCE) {
+            head.source = SourceId(r.narrow()?);
+        }
+        if has(flag::TOKEN) {
+            head.token = r.bytes()?;
+            head.token_ordinal = r.narrow()?;
+        }
+        if has(flag::OPERATION_ID) {
+            head.operation_id = Some(r.bytes()?);
+        }
+        if has(flag::TRANSACTION_ID) {
+            head.transaction_id = Some(r.text()?);
+        }
+        let mut previous = None;
+        if has(flag::PREVIOUS) {
+            let n = r.count()?;
+            let mut cells = Vec::with_capacity(n);
+            for _ in 0..n {
+                cells.push(r.cell()?);
+            }
+            previous = Some(cells);
+        }
+        if has(flag::RAW) {
+            head.raw = Some(r.bytes()?);
+        }
+        let cell_count = r.count()?;
+        Ok(RowView { head, previous, cells: r, cell_count, dense: has(flag::DENSE) })
+    }
+
+    /// The authored cells by ascending column.
+    pub fn cells(&self) -> impl Iterator<Item = Result<(ColumnId, Cell<'a>), RowError>> + use<'a> {
+        let (mut r, dense, mut next) = (self.cells, self.dense, 0u32);
+        let mut left = self.cell_count;
+        std::iter::from_fn(move || {
+            if left == 0 {
+                return None;
+            }
+            left -= 1;
+            Some((|| {
+                let skip = if dense { 0 } else { r.narrow()? };
+                let id = next.checked_add(skip).ok_or(r.error("column number too large"))?;
+                next = id.checked_add(1).ok_or(r.error("column number too large"))?;
+                Ok((ColumnId(id), r.cell()?))
+            })())
+        })
+    }
+
+    /// The bytes of all cells, for comparing the content of two events.
+    pub fn cell_bytes(&self) -> &'a [u8] {
+        &self.cells.bytes[self.cells.at..]
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn error(&self, what: &'static str) -> RowError {
+        RowError { what, at: self.at }
+    }
+
+    fn byte(&mut self) -> Result<u8, RowError> {
+        let b = *self.bytes.get(self.at).ok_or(self.error("ends too early"))?;
+        self.at += 1;
+        Ok(b)
+    }
+
+    fn varint(&mut self) -> Result<u64, RowError> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let b = self.byte()?;
+            n |= ((b & 0x7f) as u64) << shift;
+            if b < 0x80 {
+                return if shift == 63 && b > 1 { Err(self.error("number too large")) } else { Ok(n) };
+            }
+        }
+        Err(self.error("number too long"))
+    }
+
+    fn wide(&mut self) -> Result<i128, RowError> {
+        let mut n = 0u128;
+        for shift in (0..128).step_by(7) {
+            let b = self.byte()?;
+            n |= ((b & 0x7f) as u128) << shift;
+            if b < 0x80 {
+                return Ok((n >> 1) as i128 ^ -((n & 1) as i128));
+            }
+        }
+        Err(self.error("number too long"))
+    }
+
+    fn signed(&mut self) -> Result<i64, RowError> {
+        let z = self.varint()?;
+        Ok((z >> 1) as i64 ^ -((z & 1) as i64))
+    }
+
+    fn narrow(&mut self) -> Result<u32, RowError> {
+        u32::try_from(self.varint()?).map_err(|_| self.error("number too large"))
+    }
+
+    /// A count of things of at least one byte each, so never more than the bytes that are left.
+    fn count(&mut self) -> Result<usize, RowError> {
+        let n = self.varint()?;
+        if n > (self.bytes.len() - self.at) as u64 {
+            return Err(self.error("count beyond the end"));
+        }
+        Ok(n as usize)
+    }
+
+    fn take(&mut self, n: usize) -> Result<&'a [u8], RowError> {
+        let end =
+            self.at.checked_add(n).filter(|e| *e <= self.bytes.len()).ok_or(self.error("ends too early"))?;
+        let b = &self.bytes[self.at..end];
+        self.at = end;
+        Ok(b)
+    }
+
+    fn fixed(&mut self) -> Result<i64, RowError> {
+        let mut b = [0; 8];
+        b.copy_from_slice(self.take(8)?);
+        Ok(i64::from_le_bytes(b))
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8], RowError> {
+        let n = self.count()?;
+        self.take(n)
+    }
+
+    fn text(&mut self) -> Result<&'a str, RowError> {
+        let b = self.bytes()?;
+        std::str::from_utf8(b).map_err(|_| self.error("text is not UTF-8"))
+    }
+
+    fn cell(&mut self) -> Result<Cell<'a>, RowError> {
+        Ok(match self.byte()? {
+            tag::NULL => Cell::Null,
+            tag::UNKNOWN => Cell::Unknown,
+            tag::FALSE => Cell::Bool(false),
+            tag::TRUE => Cell::Bool(true),
+            tag::INT => Cell::Int(self.signed()?),
+            tag::DECIMAL => {
+                let scale = self.byte()?;
+                if scale > crate::value::DECIMAL_DIGITS_MAX {
+                    return Err(self.error("decimal scale too large"));
+                }
+                Cell::Decimal { unscaled: self.wide()?, scale }
+            }
+            tag::FLOAT => Cell::Float(f64::from_bits(self.fixed()? as u64)),
+            tag::DATE => {
+                let d = self.signed()?;
+                Cell::Date(i32::try_from(d).map_err(|_| self.error("date out of range"))?)
+            }
+            tag::TIMESTAMP => Cell::Timestamp(self.fixed()?),
+            tag::TIMESTAMP_NS => Cell::TimestampNs(self.fixed()?),
+            tag::INSTANT => Cell::Instant(self.fixed()?),
+            tag::TEXT => Cell::Text(self.text()?),
+            tag::BYTES => Cell::Bytes(self.bytes()?),
+            tag::JSON => Cell::Json(self.text()?),
+            _ => return Err(self.error("unknown value tag")),
+        })
+    }
+}

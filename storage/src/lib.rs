@@ -1,0 +1,11 @@
+//! The storage engine of asofdb: log, runs, index and the bitemporal core. Synchronous; knows no
+//! SQL, no terminal, no network and no environment.
+//!
+//! Rules named like A1 or B3 are those of `docs/semantics.md`.
+
+pub mod event;
+pub mod id;
+pub mod key;
+pub mod schema;
+pub mod time;
+pub mod value;
