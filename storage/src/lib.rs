@@ -3,6 +3,7 @@
 //!
 //! Rules named like A1 or B3 are those of `docs/semantics.md`.
 
+pub mod engine;
 pub mod event;
 pub mod id;
 pub mod key;
