@@ -1,1 +1,5 @@
-//! x
+//! asofdb: an embedded, single-node bitemporal change store.
+
+pub mod change;
+pub mod format;
+pub mod source;

@@ -1,0 +1,284 @@
+//! What the intake options make of a message, the same for every format: operation, declared times,
+//! the columns that are written.
+
+use super::expr::Fields;
+use super::fields::{Reject, find, shortened, untyped_cell};
+use super::json;
+use super::options::{Absent, ColumnChoice, FormatOptions, OpWord, TimeColumn};
+use super::scratch::Scratch;
+use super::time_text::{self, TimeText};
+use crate::change::{AxisValue, Column, Declared, Message, SourceRef, Times};
+use asofdb_storage::event::Op;
+use asofdb_storage::time::AxisType;
+use asofdb_storage::value::{Cell, write_text};
+use chrono::{Offset, TimeZone};
+
+/// The fields of the envelope that options may name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Envelope<'a> {
+    /// The operation as the format has it.
+    pub op: Option<Op>,
+    /// The times.
+    pub times: Times,
+    /// Offset or row.
+    pub position: u64,
+    /// Source.
+    pub source: SourceRef<'a>,
+    /// Table as the change names it.
+    pub table: Option<&'a str>,
+    /// Transaction.
+    pub transaction_id: Option<&'a str>,
+}
+
+impl<'a> Envelope<'a> {
+    /// The envelope of a message that has none.
+    pub fn of_message(message: &Message<'a>) -> Envelope<'a> {
+        let times = Times { broker: message.broker_time, ..Times::default() };
+        Envelope { times, position: message.position, ..Envelope::default() }
+    }
+
+    fn field(&self, name: &str) -> Option<Cell<'a>> {
+        let time = |t: Option<i64>| t.map_or(Cell::Null, Cell::Instant);
+        let text = |t: Option<&'a str>| t.map_or(Cell::Null, Cell::Text);
+        Some(match name {
+            "_commit_time" => time(self.times.source),
+            "_connector_time" => time(self.times.connector),
+            "_broker_time" => time(self.times.broker),
+            "_position" => Cell::Int(self.position.min(i64::MAX as u64) as i64),
+            "_db" => text(self.source.db),
+            "_table" => text(self.table),
+            "_transaction_id" => text(self.transaction_id),
+            "_operation" => self.op.map_or(Cell::Null, |op| Cell::Text(op.word())),
+            _ => return None,
+        })
+    }
+}
+
+/// The fields of a message under their names.
+pub struct View<'v, 'a> {
+    /// Columns as sent.
+    pub columns: &'v [Column<'a>],
+    /// Envelope.
+    pub envelope: &'v Envelope<'a>,
+    /// Room for values inside objects.
+    pub scratch: &'v mut Scratch<'a>,
+}
+
+impl<'a> View<'_, 'a> {
+    /// A column by its name, a field of the envelope, or a value inside an object by its path.
+    pub fn get(&mut self, name: &str) -> Cell<'a> {
+        if let Some(c) = find(self.columns, name) {
+            return c.cell;
+        }
+        if let Some(cell) = name.starts_with('_').then(|| self.envelope.field(name)).flatten() {
+            return cell;
+        }
+        self.inside(name).unwrap_or(Cell::Unchanged)
+    }
+
+    fn inside(&mut self, path: &str) -> Option<Cell<'a>> {
+        let (head, mut rest) = path.split_once('.')?;
+        let Cell::Json(mut text) = find(self.columns, head)?.cell else { return None };
+        loop {
+            let (name, deeper) = rest.split_once('.').map_or((rest, None), |(n, r)| (n, Some(r)));
+            match (json::member(text, name)?, deeper) {
+                (json::Raw::Nested { text: inner, .. }, Some(deeper)) => (text, rest) = (inner, deeper),
+                (raw, None) => return untyped_cell(&raw, self.scratch).ok(),
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl Fields for View<'_, '_> {
+    fn field(&mut self, column: &str) -> Cell<'_> {
+        self.get(column)
+    }
+}
+
+fn absent(cell: &Cell<'_>) -> bool {
+    matches!(cell, Cell::Unchanged | Cell::Unknown | Cell::Null)
+}
+
+/// The operation of a message of a plain format; `None` for an image before an update.
+///
+/// # Errors
+/// If the operation is not known.
+pub fn operation(options: &FormatOptions, view: &mut View<'_, '_>) -> Result<Option<Op>, Reject> {
+    let Some(column) = &options.op else { return Ok(Some(options.default_op)) };
+    let cell = view.get(column);
+    if absent(&cell) {
+        return Ok(Some(options.default_op));
+    }
+    let mut buffer = String::new();
+    let word = match cell {
+        Cell::Text(t) => t,
+        other => {
+            write_text(&mut buffer, &other);
+            &buffer
+        }
+    };
+    let mapped = options.op_map.iter().find(|(value, _)| value == word).map(|(_, op)| *op);
+    match mapped.or_else(|| OpWord::from_word(word)) {
+        Some(OpWord::Op(op)) => Ok(Some(op)),
+        Some(OpWord::PreImage) => Ok(None),
+        None => Err(Reject::new(format!("unknown operation `{}` in column `{column}`", shortened(word)))
+            .hint("--op-map says what the values mean, as in --op-map new=insert,gone=delete")),
+    }
+}
+
+/// `--truncate-when` and `--delete-when`.
+pub fn overridden(options: &FormatOptions, view: &mut View<'_, '_>, op: Op) -> Op {
+    if options.truncate_when.as_ref().is_some_and(|e| e.is_true(view)) {
+        return Op::Truncate;
+    }
+    if options.delete_when.as_ref().is_some_and(|e| e.is_true(view)) { Op::Delete } else { op }
+}
+
+/// The declared times and marks. `ties` is filled and becomes part of the answer by the caller.
+///
+/// # Errors
+/// If a declared time is NULL, missing, or no time.
+pub fn declared<'a>(
+    options: &FormatOptions,
+    view: &mut View<'_, 'a>,
+    ties: &mut Vec<Cell<'a>>,
+) -> Result<Declared<'a>, Reject> {
+    let valid_from = options.valid.as_ref().map(|c| axis(c, "valid time", options, view)).transpose()?;
+    let system = options.system.as_ref().map(|c| axis(c, "system time", options, view)).transpose()?;
+    let valid_to = match &options.valid_end {
+        Some(c) if !absent(&view.get(&c.column)) => Some(axis(c, "valid end", options, view)?),
+        _ => None,
+    };
+    for name in &options.tie_break {
+        let cell = view.get(name);
+        ties.push(if absent(&cell) { Cell::Null } else { cell });
+    }
+    let operation_id = options.operation_id.as_ref().map(|c| view.get(c)).filter(|c| !absent(c));
+    Ok(Declared { valid_from, valid_to, system, ties: &[], operation_id })
+}
+
+fn axis<'a>(
+    column: &TimeColumn,
+    role: &str,
+    options: &FormatOptions,
+    view: &mut View<'_, 'a>,
+) -> Result<AxisValue, Reject> {
+    let name = &column.column;
+    let cell = view.get(name);
+    let bad = |what: &str| Reject::new(format!("{role} `{name}` {what}"));
+    let instant = |value: i64| AxisValue { value, axis: AxisType::Instant };
+    let local = |us: i64| zoned(us, options).ok_or_else(|| bad("does not exist in the declared zone"));
+    let range = || bad("is beyond the range of times");
+    match cell {
+        Cell::Unchanged | Cell::Unknown | Cell::Null => Err(bad("is NULL or missing")),
+        Cell::Int(value) => match column.unit {
+            None => Ok(AxisValue { value, axis: AxisType::Integer }),
+            Some(unit) => unit.micros(value).map(instant).ok_or_else(range),
+        },
+        Cell::Decimal { unscaled, scale } => match column.unit {
+            None => Err(bad("is not a whole number").hint("a unit makes it a time: COL:s")),
+            Some(unit) => decimal_micros(unscaled, scale, unit).map(instant).ok_or_else(range),
+        },
+        Cell::Instant(us) => Ok(instant(us)),
+        Cell::Timestamp(us) => local(us).map(instant),
+        Cell::TimestampNs(ns) => local(ns.div_euclid(1_000)).map(instant),
+        Cell::Date(days) => local(days as i64 * 86_400_000_000).map(instant),
+        Cell::Text(text) => match time_text::parse(text.trim()) {
+            Some(TimeText::Instant(t)) => Ok(instant(t.us)),
+            Some(TimeText::Local(t)) => local(t.us).map(instant),
+            Some(TimeText::Date(days)) => local(days as i64 * 86_400_000_000).map(instant),
+            None => number_text(text.trim(), column).ok_or_else(|| {
+                bad(&format!("is `{}`, which is not a time", shortened(text)))
+                    .hint("times as text are ISO 8601 or RFC 3339, as 2026-01-31T10:00:00Z")
+            }),
+        },
+        _ => Err(bad("is neither a number nor a time").hint("a column of text or numbers can be a time")),
+    }
+}
+
+/// A time sent as digits in quotes.
+fn number_text(text: &str, column: &TimeColumn) -> Option<AxisValue> {
+    let value: i64 = text.parse().ok()?;
+    Some(match column.unit {
+        None => AxisValue { value, axis: AxisType::Integer },
+        Some(unit) => AxisValue { value: unit.micros(value)?, axis: AxisType::Instant },
+    })
+}
+
+fn decimal_micros(unscaled: i128, scale: u8, unit: super::options::TimeUnit) -> Option<i64> {
+    use super::options::TimeUnit;
+    let (factor, divisor) = match unit {
+        TimeUnit::S => (1_000_000, 1),
+        TimeUnit::Ms => (1_000, 1),
+        TimeUnit::Us => (1, 1),
+        TimeUnit::Ns => (1, 1_000),
+    };
+    let divisor = 10i128.checked_pow(scale as u32)?.checked_mul(divisor)?;
+    i64::try_from(unscaled.checked_mul(factor)?.div_euclid(divisor)).ok()
+}
+
+/// A wall-clock time in the declared zone; the earlier of two where clocks were set back.
+fn zoned(us: i64, options: &FormatOptions) -> Option<i64> {
+    let Some(zone) = options.zone else { return Some(us) };
+    let local = chrono::DateTime::from_timestamp_micros(us)?.naive_utc();
+    let offset = zone.offset_from_local_datetime(&local).earliest()?.fix().local_minus_utc();
+    us.checked_sub(offset as i64 * 1_000_000)
+}
+
+/// The columns that are written: `--columns`, `--ignore-null-updates`, `--columns-to-update`.
+/// `None` = all of them as sent. The flag says whether columns that are missing are NULL.
+///
+/// # Errors
+/// If the list of columns to update names a column that was not sent, or is no list.
+pub fn image<'a>(
+    options: &FormatOptions,
+    op: Op,
+    partial: bool,
+    columns: &[Column<'a>],
+    out: &mut Vec<Column<'a>>,
+) -> Result<(bool, bool), Reject> {
+    let mut full = op.ends_row() || !partial;
+    let listed = match &options.columns_to_update {
+        Some(name) if !op.ends_row() => Some(list(columns, name)?),
+        _ => None,
+    };
+    let ignored = options.ignore_null.as_ref().filter(|_| !op.ends_row());
+    full &= listed.is_none() && ignored.is_none();
+    if listed.is_none() && ignored.is_none() && options.columns == ColumnChoice::All {
+        return Ok((full, false));
+    }
+    for c in columns.iter().filter(|c| options.columns.contains(c.name)) {
+        let unauthored = c.cell == Cell::Null && ignored.is_some_and(|i| i.contains(c.name))
+            || listed.as_ref().is_some_and(|l| !l.iter().any(|n| n == c.name));
+        if !unauthored {
+            out.push(*c);
+        }
+    }
+    Ok((full, true))
+}
+
+/// Whether an operation writes only the columns that are sent.
+pub fn is_partial(options: &FormatOptions, op: Op) -> bool {
+    options.absent == Some(Absent::Unchanged) && matches!(op, Op::Update | Op::Upsert)
+}
+
+fn list(columns: &[Column<'_>], name: &str) -> Result<Vec<String>, Reject> {
+    let text = match find(columns, name).map(|c| c.cell) {
+        None | Some(Cell::Null | Cell::Unchanged | Cell::Unknown) => return Ok(Vec::new()),
+        Some(Cell::Json(text) | Cell::Text(text)) => text,
+        Some(_) => return Err(Reject::new(format!("`{name}` is not a list of columns"))),
+    };
+    let names: Vec<String> = if text.trim_start().starts_with('[') {
+        serde_json::from_str(text).map_err(|_| Reject::new(format!("`{name}` is not a list of columns")))?
+    } else {
+        text.split(',').map(|n| n.trim().to_owned()).filter(|n| !n.is_empty()).collect()
+    };
+    match names.iter().find(|n| find(columns, n).is_none()) {
+        Some(unknown) => Err(Reject::new(format!(
+            "`{name}` lists the column `{}`, which the message does not have",
+            shortened(unknown)
+        ))),
+        None => Ok(names),
+    }
+}

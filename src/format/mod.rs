@@ -1,0 +1,22 @@
+//! From bytes to changes. Every decoder is pure and total: any bytes give changes, a kind that is
+//! ignored, or a fault for the quarantine, within time and memory bounded by the message.
+
+pub mod expr;
+pub mod json;
+pub mod number;
+pub mod options;
+pub mod time_text;
+
+mod declare;
+mod decoder;
+mod fields;
+mod kind;
+mod plain_json;
+mod scratch;
+
+pub use decoder::Decoder;
+pub use kind::{Format, UnknownFormat};
+pub use options::FormatOptions;
+
+/// The kind under which tombstones without a key are counted.
+pub const TOMBSTONE_WITHOUT_KEY: &str = "null_or_empty_key_tombstone";

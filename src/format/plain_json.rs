@@ -1,0 +1,154 @@
+//! Plain JSON: one object a message, its members are the columns. With a Kafka key, a message
+//! without a value is a delete.
+
+use super::declare::{self, Envelope, View};
+use super::fields::{Reject, columns, untyped_cell};
+use super::json::{self, Member, RawText};
+use super::options::FormatOptions;
+use super::scratch::{Scratch, ScratchBuffer, recycle};
+use crate::change::{Change, Column, Decoded, Message, Sink};
+use asofdb_storage::event::Op;
+use asofdb_storage::value::Cell;
+
+/// Decodes plain JSON. Buffers grow to the longest message and stay.
+#[derive(Debug, Default)]
+pub struct PlainJson {
+    scratch: ScratchBuffer,
+    parts: Parts<'static>,
+}
+
+#[derive(Debug, Default)]
+struct Parts<'a> {
+    members: Vec<Member<'a>>,
+    columns: Vec<Column<'a>>,
+    image: Vec<Column<'a>>,
+    key: Vec<Column<'a>>,
+    ties: Vec<Cell<'a>>,
+}
+
+impl<'a> Parts<'a> {
+    fn recycled<'b>(self) -> Parts<'b> {
+        Parts {
+            members: recycle(self.members),
+            columns: recycle(self.columns),
+            image: recycle(self.image),
+            key: recycle(self.key),
+            ties: recycle(self.ties),
+        }
+    }
+}
+
+impl PlainJson {
+    /// Decodes one message and hands it to `sink`, exactly once.
+    pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
+        let PlainJson { scratch, parts } = self;
+        let length = |b: Option<&[u8]>| b.map_or(0, <[u8]>::len);
+        let mut scratch = scratch.scratch((length(message.key) + length(message.value)) * 2);
+        let mut p = std::mem::take(parts).recycled();
+        match decode(options, message, &mut p, &mut scratch) {
+            _ if scratch.overflowed() => {
+                sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
+            }
+            Ok(Step::Ignored(kind)) => sink(Decoded::Ignored(kind)),
+            Ok(Step::PreImage) => sink(Decoded::Changes(&[])),
+            Ok(Step::Change { mut change, filtered }) => {
+                change.declared.ties = &p.ties;
+                change.fields = &p.columns;
+                change.image = if filtered { &p.image } else { &p.columns };
+                change.key = &p.key;
+                change.headers = message.headers;
+                sink(Decoded::Changes(&[change]));
+            }
+            Err(reject) => sink(Decoded::Quarantine(reject.fault())),
+        }
+        *parts = p.recycled();
+    }
+}
+
+#[allow(clippy::large_enum_variant, reason = "lives for one call")]
+enum Step<'a> {
+    Change { change: Change<'a>, filtered: bool },
+    PreImage,
+    Ignored(&'static str),
+}
+
+fn decode<'a>(
+    options: &FormatOptions,
+    message: &Message<'a>,
+    p: &mut Parts<'a>,
+    scratch: &mut Scratch<'a>,
+) -> Result<Step<'a>, Reject> {
+    if let Some(key) = message.key.filter(|k| !k.is_empty()) {
+        key_columns(json::message_text(key)?, p, scratch)
+            .map_err(|e| e.at(0).hint("this is the record's key"))?;
+    }
+    let text = match message.value {
+        Some(value) => json::message_text(value)?,
+        None => "null",
+    };
+    if text.trim_ascii() == "null" {
+        return Ok(tombstone(message, p));
+    }
+    p.members.clear();
+    json::members(text, &mut p.members)?;
+    columns(&p.members, 0, scratch, &mut p.columns, |_, _, m, s| untyped_cell(&m.value, s))?;
+    if p.columns.is_empty() {
+        return Err(Reject::new("the object is empty"));
+    }
+    plain_change(options, message, &p.columns, &mut p.image, &mut p.ties, scratch)
+}
+
+fn plain_change<'a>(
+    options: &FormatOptions,
+    message: &Message<'a>,
+    columns: &[Column<'a>],
+    image: &mut Vec<Column<'a>>,
+    ties: &mut Vec<Cell<'a>>,
+    scratch: &mut Scratch<'a>,
+) -> Result<Step<'a>, Reject> {
+    let envelope = Envelope::of_message(message);
+    let mut view = View { columns, envelope: &envelope, scratch };
+    let Some(op) = declare::operation(options, &mut view)? else { return Ok(Step::PreImage) };
+    let op = declare::overridden(options, &mut view, op);
+    let mut change = Change::new(op);
+    change.declared = declare::declared(options, &mut view, ties)?;
+    change.times = envelope.times;
+    let (full, filtered) = declare::image(options, op, declare::is_partial(options, op), columns, image)?;
+    change.full = full;
+    Ok(Step::Change { change, filtered })
+}
+
+fn tombstone<'a>(message: &Message<'a>, p: &Parts<'a>) -> Step<'a> {
+    if p.key.is_empty() {
+        return Step::Ignored(super::TOMBSTONE_WITHOUT_KEY);
+    }
+    let mut change = Change::new(Op::Delete);
+    change.tombstone = true;
+    change.times.broker = message.broker_time;
+    Step::Change { change, filtered: false }
+}
+
+/// The columns of a record's key: an object's members, or one unnamed column.
+fn key_columns<'a>(text: &'a str, p: &mut Parts<'a>, scratch: &mut Scratch<'a>) -> Result<(), Reject> {
+    match json::single(text) {
+        Ok(json::Raw::Null) => Ok(()),
+        Ok(json::Raw::Nested { .. }) if text.trim_start().starts_with('{') => {
+            json::members(text, &mut p.members)?;
+            columns(&p.members, 0, scratch, &mut p.key, |_, _, m, s| untyped_cell(&m.value, s))
+        }
+        Ok(value) => {
+            let name = RawText { text: "", escaped: false };
+            let one = [Member { name, value, at: 0 }];
+            columns(&one, 0, scratch, &mut p.key, |_, _, m, s| untyped_cell(&m.value, s))
+        }
+        // A key that is not JSON is a text.
+        Err(_) => {
+            p.key.push(Column { name: "", cell: Cell::Text(text) });
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "plain_json_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,115 @@
+//! Places of messages, positions to resume from, and what a source reports.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a message stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// Name of the stream: the path of a file or directory, `topic/partition` of a Kafka dump
+    /// (after the path of the dump and a `#`), or the declared name of standard input.
+    pub stream: &'a str,
+    /// How many streams of this name with other content came before (rule B3): a path that returns
+    /// with other content is a new stream.
+    pub stream_generation: u32,
+    /// The part of the stream inside which positions are plain numbers: the path of a file within
+    /// its directory, empty for streams of one part. Origins rank in natural order
+    /// ([`super::natural_order`]), then by generation.
+    pub origin: &'a str,
+    /// How many origins of this name with other content came before.
+    pub origin_generation: u32,
+    /// Row within the origin counted from 0, or offset of a topic partition.
+    pub position: u64,
+    /// The file as it was opened, for people.
+    pub file: &'a str,
+    /// Line of the file counted from 1, or row counted from 1 where there are no lines.
+    pub line: u64,
+    /// Byte of the file (after decompression) at which the message begins; 0 where there is none.
+    pub byte: u64,
+    /// The message as it came; empty where there is no such thing (rows of Parquet).
+    pub raw: &'a [u8],
+}
+
+/// How far an origin was read: stored in the commit that holds its messages (rule C3).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourcePosition {
+    /// See [`Place::stream`].
+    pub stream: String,
+    /// See [`Place::stream_generation`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stream_generation: u32,
+    /// See [`Place::origin`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin: String,
+    /// See [`Place::origin_generation`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub origin_generation: u32,
+    /// The next position to be delivered.
+    pub next: u64,
+    /// Bytes of the file (after decompression) that were read; 0 for topic partitions.
+    #[serde(default)]
+    pub bytes: u64,
+    /// SHA-256 of those bytes in hexadecimal digits; empty for topic partitions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// Lines that were read.
+    #[serde(default)]
+    pub lines: u64,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// Something about a source that people should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// What `--format auto` found.
+    Detected {
+        /// The file.
+        file: String,
+        /// What it is.
+        format: super::super::format::Format,
+    },
+    /// A file has the content of another one; both are taken.
+    SameContent {
+        /// The file.
+        file: String,
+        /// The stream and origin that had the content before.
+        other: String,
+    },
+    /// A path came back with other content: it is a new stream or origin.
+    OtherContent {
+        /// The file.
+        file: String,
+    },
+    /// A path was passed over.
+    Skipped {
+        /// The path.
+        file: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A source that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}: {reason}")]
+pub struct SourceError {
+    /// The file, glob or directory.
+    pub file: String,
+    /// What happened.
+    pub reason: String,
+    /// What may help; empty = nothing to say.
+    pub hint: String,
+}
+
+impl SourceError {
+    pub(super) fn new(file: impl Into<String>, reason: impl ToString) -> SourceError {
+        SourceError { file: file.into(), reason: reason.to_string(), hint: String::new() }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> SourceError {
+        self.hint = hint.into();
+        self
+    }
+}
