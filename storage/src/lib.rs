@@ -9,4 +9,5 @@ pub mod id;
 pub mod key;
 pub mod schema;
 pub mod time;
+pub mod timeline;
 pub mod value;

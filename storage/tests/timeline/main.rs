@@ -1,0 +1,6 @@
+//! The bitemporal core against the naive model of `asofdb-testkit`.
+
+mod bridge;
+mod exhaustive;
+
+mod properties;
