@@ -1,2 +1,7 @@
-//! x
+//! `asof`: the command of asofdb.
+
+mod outcome;
+mod render;
+mod text;
+
 fn main() {}

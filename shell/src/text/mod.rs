@@ -1,0 +1,5 @@
+//! Pure functions over text: SQL tokens and statements, instants as people write them, near names.
+
+pub mod lex;
+pub mod near;
+pub mod when;
