@@ -1,0 +1,111 @@
+//! The command line.
+
+mod intake;
+mod question;
+mod store;
+mod upkeep;
+
+pub use intake::IngestArgs;
+pub use question::{ShellArgs, SqlArgs, duration};
+pub use store::{StoreArg, StoreAnd};
+pub use upkeep::{CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  asof demo                                          a first look, offline, in seconds
+  asof ingest shop.asof cdc/ --key id                take in change events
+  asof shop.asof                                     ask in the shell
+  asof sql shop.asof \"SELECT * FROM orders FOR VALID_TIME AS OF '2026-11-01'\"
+
+Exit codes: 0 done, 1 a statement failed or contents differ, 2 wrong usage, 3 store busy,
+4 store damaged, 5 source failed, 124 timeout, 130 cancelled.
+Environment: ASOF_STORE (the store where none is named), ASOF_LOG (error, warn, info, debug), NO_COLOR.";
+
+/// A bitemporal change store: what was it on Tuesday, and what did we think it was then?
+#[derive(Debug, Parser)]
+#[command(name = "asof", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// The command; without one the shell opens.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The store to open in the shell.
+    pub store: Option<PathBuf>,
+    /// Say nothing but answers and errors.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Write for machines: JSON on stdout.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build a small store, ask it five AS OF questions and explain them
+    Demo(DemoArgs),
+    /// Take in change events from files, directories or standard input
+    Ingest(Box<IngestArgs>),
+    /// Run SQL statements; answers on stdout, everything else on stderr
+    Sql(SqlArgs),
+    /// Open the shell (also: asof STORE)
+    Shell(ShellArgs),
+    /// Show tables, rows, files, sources, late and quarantined events
+    Status(StatusArgs),
+    /// Merge runs and give back space; costs nothing when there is nothing to do
+    Compact(CompactArgs),
+    /// Check the store against its checksums and its hash chain
+    Verify(VerifyArgs),
+    /// Make index and runs anew from the log
+    Rebuild(CompactArgs),
+    /// Look at messages that could not be taken, and try them again
+    #[command(subcommand)]
+    Quarantine(QuarantineCommand),
+    /// Write a table as Parquet that any engine can read
+    Export(ExportArgs),
+    #[command(hide = true)]
+    Run(LaterArgs),
+    #[command(hide = true)]
+    Snapshot(LaterArgs),
+    #[command(hide = true)]
+    Tail(LaterArgs),
+    #[command(hide = true)]
+    Import(LaterArgs),
+    #[command(hide = true)]
+    AcceptGap(LaterArgs),
+    #[command(hide = true)]
+    Erase(LaterArgs),
+    #[command(hide = true)]
+    Retention(LaterArgs),
+    #[command(hide = true)]
+    Doctor(LaterArgs),
+}
+
+/// Whatever follows a command that is not supported yet.
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct LaterArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<OsString>,
+}
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  asof demo                      builds ./asof-demo
+  asof demo /tmp/tariffs         builds it elsewhere
+Running it again makes the demo anew; a directory that is not a demo is never touched.";
+
+/// `asof demo`
+#[derive(Debug, clap::Args)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// Where to build the store
+    #[arg(value_name = "DIR", default_value = "asof-demo")]
+    pub dir: PathBuf,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! `asof status`, `compact`, `verify`, `rebuild`, `quarantine` and `export`.
+
+use super::store::StoreArg;
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `asof status`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  asof status shop.asof\n  asof status shop.asof --json")]
+pub struct StatusArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+}
+
+/// `asof compact` and `asof rebuild`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  asof compact shop.asof\n  asof rebuild shop.asof")]
+pub struct CompactArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+}
+
+const VERIFY_EXAMPLES: &str = "\
+Examples:
+  asof verify shop.asof                checksums, hash chain, index against log
+  asof verify shop.asof --full         also every run and every row, recomputed from the log
+  asof verify shop.asof --head 9f3c... proves that history up to that head is the history that was";
+
+/// `asof verify`
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_EXAMPLES)]
+pub struct VerifyArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Recompute everything from the log
+    #[arg(long)]
+    pub full: bool,
+    /// A head of the hash chain noted earlier
+    #[arg(long, value_name = "HEAD")]
+    pub head: Option<String>,
+}
+
+const QUARANTINE_EXAMPLES: &str = "\
+Examples:
+  asof quarantine list shop.asof
+  asof quarantine show shop.asof 3
+  asof quarantine replay shop.asof --table orders --key id";
+
+/// `asof quarantine`
+#[derive(Debug, Subcommand)]
+#[command(after_help = QUARANTINE_EXAMPLES)]
+pub enum QuarantineCommand {
+    /// List the messages with place and reason
+    List {
+        #[command(flatten)]
+        store: StoreArg,
+    },
+    /// Show one message as it came
+    #[command(override_usage = "asof quarantine show [OPTIONS] STORE NUMBER")]
+    Show {
+        /// The store, then the number of the message in the list
+        #[arg(value_name = "STORE NUMBER", required = true, num_args = 1..=2)]
+        places: Vec<String>,
+    },
+    /// Try the messages again, with other options
+    #[command(override_usage = "asof quarantine replay [OPTIONS] STORE")]
+    Replay(Box<super::IngestArgs>),
+}
+
+/// What an export holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Layout {
+    /// Every event.
+    History,
+    /// Interval rows of all beliefs.
+    Intervals,
+    /// The rows at a point.
+    Current,
+}
+
+const EXPORT_EXAMPLES: &str = "\
+Examples:
+  asof export shop.asof orders out/ --layout intervals
+  asof export shop.asof orders out/ --layout history --partition-by processed_date --by-operation
+  asof export shop.asof orders out/ --layout current --valid 2026-11-01 --where \"status = 'open'\"";
+
+/// `asof export`
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES, override_usage = "asof export [OPTIONS] STORE TABLE DEST")]
+pub struct ExportArgs {
+    /// The store, the table and the directory to write to
+    #[arg(value_name = "STORE TABLE DEST", required = true, num_args = 2..=3)]
+    pub places: Vec<String>,
+    /// What to write
+    #[arg(long, value_enum, default_value = "intervals")]
+    pub layout: Layout,
+    /// Partition directories: processed_date, valid_date, year_month or an expression
+    #[arg(long, value_name = "EXPR")]
+    pub partition_by: Option<String>,
+    /// Separate inserts, updates and deletes
+    #[arg(long)]
+    pub by_operation: bool,
+    /// Compression of the files
+    #[arg(long, value_name = "CODEC", value_parser = ["zstd", "snappy", "gzip"], default_value = "zstd")]
+    pub compression: String,
+    /// Only rows for which this is true
+    #[arg(long = "where", value_name = "EXPR")]
+    pub filter: Option<String>,
+    /// Valid time of the rows
+    #[arg(long, value_name = "TIME")]
+    pub valid: Option<String>,
+    /// System time of the rows
+    #[arg(long, value_name = "TIME")]
+    pub system: Option<String>,
+    /// Commit of the rows
+    #[arg(long, value_name = "COMMIT")]
+    pub commit: Option<String>,
+}

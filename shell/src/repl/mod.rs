@@ -1,0 +1,54 @@
+//! The interactive shell.
+
+mod clock;
+mod complete;
+mod editor;
+mod footer;
+mod highlight;
+mod history;
+pub mod meta;
+mod rectangles;
+mod session;
+#[cfg(test)]
+mod session_tests;
+pub mod timeline;
+
+pub use session::{Collect, Screen, Shell, Step, move_place};
+
+use crate::interrupt;
+use crate::outcome::{Failure, Outcome};
+use editor::Line;
+use std::io::IsTerminal;
+
+/// Reads and runs until Ctrl-D or `\q`. Errors are shown and never end the shell.
+pub fn run(mut shell: Shell, title: &str) -> Outcome {
+    interrupt::install();
+    let mut editor = editor::open(shell.helper())?;
+    eprintln!("{title}");
+    loop {
+        interrupt::clear();
+        editor.refresh(shell.helper());
+        match editor.read(&shell.prompt())? {
+            Line::Text(text) => {
+                interrupt::clear();
+                match shell.handle(&text) {
+                    Ok(Step::Go) => {}
+                    Ok(Step::Quit) => break,
+                    Err(failure) => show(&failure),
+                }
+            }
+            Line::Cleared => {}
+            Line::End => break,
+        }
+    }
+    Ok(())
+}
+
+fn show(failure: &Failure) {
+    eprint!("{}", failure.text(colour()));
+}
+
+/// Whether stderr takes colours.
+pub fn colour() -> bool {
+    std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}

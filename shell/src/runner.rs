@@ -1,0 +1,198 @@
+//! Runs statements on a runtime of their own and hands the rows to a renderer. Ctrl-C and timeouts
+//! take effect at once, whether or not the query yields.
+
+use crate::backend::{Backend, Part, Summary};
+use crate::interrupt;
+use crate::outcome::{Exit, Failure, Outcome};
+use crate::render::{Mode, Renderer};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+
+/// How often a wait looks for signals.
+const POLL: Duration = Duration::from_millis(25);
+/// Batches on their way between query and renderer.
+const PARTS_MAX: usize = 4;
+/// After this long a waiting terminal is told that the query lives.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What a statement gave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Rows of the answer; `None` if the statement has no answer.
+    pub rows: Option<u64>,
+    /// How long it took.
+    pub took: Duration,
+    /// What the library says of it.
+    pub summary: Summary,
+    /// What the renderer left out.
+    pub notes: Vec<String>,
+}
+
+/// Runs statements of one session.
+pub struct Runner {
+    backend: Arc<dyn Backend>,
+    runtime: Option<Runtime>,
+    /// Time a statement may take.
+    pub timeout: Option<Duration>,
+    /// Whether a long wait shows the time on stderr.
+    pub progress: bool,
+}
+
+impl Runner {
+    /// A runner with worker threads of its own.
+    pub fn new(backend: Arc<dyn Backend>) -> Outcome<Runner> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("query")
+            .thread_stack_size(8 << 20)
+            .enable_all()
+            .build()
+            .map_err(|e| Failure::io("cannot start threads for queries", &e))?;
+        Ok(Runner { backend, runtime: Some(runtime), timeout: None, progress: false })
+    }
+
+    /// The session.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Runs one statement and renders its answer.
+    pub fn run(&self, statement: &str, renderer: &mut dyn Renderer) -> Outcome<Report> {
+        let started = Instant::now();
+        let (parts, received) = mpsc::channel(PARTS_MAX);
+        let query = self.backend.run(statement, parts);
+        let Some(runtime) = &self.runtime else {
+            return Err(Failure::new(Exit::Failed, "the shell is closing"));
+        };
+        let task = runtime.spawn(query);
+        let abort = task.abort_handle();
+        let mut wait = Wait { started, timeout: self.timeout, progress: self.progress, shown: false };
+        let rendered = render(runtime, received, &mut wait, renderer);
+        wait.clear_line();
+        let (rows, notes) = rendered.inspect_err(|_| abort.abort())?;
+        let summary = match runtime.block_on(task) {
+            Ok(summary) => summary?,
+            Err(e) if e.is_cancelled() => return Err(cancelled()),
+            Err(_) => {
+                return Err(Failure::new(Exit::Failed, "the query failed inside the engine (a panic)")
+                    .hint("please report it with the statement; the store itself is not harmed"));
+            }
+        };
+        Ok(Report { rows, took: started.elapsed(), summary, notes })
+    }
+}
+
+impl Drop for Runner {
+    /// A query that does not yield must not keep the process.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct Wait {
+    started: Instant,
+    timeout: Option<Duration>,
+    progress: bool,
+    shown: bool,
+}
+
+impl Wait {
+    fn check(&mut self) -> Outcome {
+        if interrupt::count() > 0 {
+            return Err(cancelled());
+        }
+        let elapsed = self.started.elapsed();
+        if self.timeout.is_some_and(|t| elapsed > t) {
+            return Err(Failure::new(Exit::Timeout, format!("no answer within {:?}", self.timeout.unwrap_or_default()))
+                .hint("give it more time with --timeout, or narrow the question"));
+        }
+        if self.progress && elapsed > PATIENCE {
+            eprint!("\r\x1b[K{:.1} s ... Ctrl-C cancels", elapsed.as_secs_f64());
+            self.shown = true;
+        }
+        Ok(())
+    }
+
+    fn clear_line(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(Exit::Cancelled, "cancelled")
+}
+
+fn render(
+    runtime: &Runtime,
+    mut parts: mpsc::Receiver<Part>,
+    wait: &mut Wait,
+    renderer: &mut dyn Renderer,
+) -> Outcome<(Option<u64>, Vec<String>)> {
+    let mut rows = None;
+    let write = |e: std::io::Error| Failure::io("cannot write the answer", &e);
+    loop {
+        wait.check()?;
+        let next = runtime.block_on(async { tokio::time::timeout(POLL, parts.recv()).await });
+        match next {
+            Err(_) => continue,
+            Ok(None) => break,
+            Ok(Some(Part::Columns(schema))) => {
+                rows = Some(0);
+                renderer.begin(&schema).map_err(write)?;
+            }
+            Ok(Some(Part::Rows(batch))) => {
+                rows = rows.map(|n| n + batch.num_rows() as u64);
+                renderer.batch(&batch).map_err(write)?;
+            }
+        }
+    }
+    if rows.is_none() {
+        return Ok((None, Vec::new()));
+    }
+    wait.clear_line();
+    renderer.end().map(|notes| (rows, notes)).map_err(write)
+}
+
+/// The mode where none is asked for.
+pub fn default_mode(terminal: bool) -> Mode {
+    if terminal { Mode::Table } else { Mode::Csv }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{Options, renderer};
+    use crate::testing::Fake;
+
+    fn run(statement: &str, timeout: Option<Duration>) -> Outcome<Report> {
+        let mut runner = Runner::new(Arc::new(Fake::default())).unwrap();
+        runner.timeout = timeout;
+        let mut csv = renderer(Mode::Csv, Box::new(std::io::sink()), &Options::default());
+        runner.run(statement, csv.as_mut())
+    }
+
+    #[test]
+    fn answers_are_counted() {
+        assert_eq!(run("rows 5", None).unwrap().rows, Some(5));
+        assert_eq!(run("nothing", None).unwrap().rows, None);
+        assert_eq!(run("fail", None).unwrap_err().exit, Exit::Failed);
+    }
+
+    #[test]
+    fn a_query_that_never_yields_still_times_out() {
+        let started = Instant::now();
+        let failure = run("spin", Some(Duration::from_millis(100))).unwrap_err();
+        assert_eq!(failure.exit, Exit::Timeout);
+        assert!(started.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        assert!(run("panic", None).unwrap_err().message.contains("panic"));
+    }
+}
