@@ -9,10 +9,8 @@ static INSTALLED: OnceLock<()> = OnceLock::new();
 /// Counts signals from now on, instead of dying of them.
 pub fn install() {
     INSTALLED.get_or_init(|| {
-        let watch = signal_hook::iterator::Signals::new([
-            signal_hook::consts::SIGINT,
-            signal_hook::consts::SIGTERM,
-        ]);
+        let watch =
+            signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]);
         if let Ok(mut signals) = watch {
             std::thread::spawn(move || {
                 for _ in signals.forever() {

@@ -2,13 +2,29 @@
 
 mod args;
 mod backend;
+mod commands;
 mod interrupt;
 mod outcome;
 mod render;
 mod repl;
 mod runner;
+mod store;
+mod terminal;
 #[cfg(test)]
 mod testing;
 mod text;
 
-fn main() {}
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match commands::run(args::Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.closed_pipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = std::io::stderr().write_all(failure.text(repl::colour()).as_bytes());
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}

@@ -154,7 +154,8 @@ mod tests {
     fn error_shows_place_with_caret_and_hints() {
         let script = "select 1;\nselect\tnme from t;";
         let place = Place::in_text(script, script.find("nme").unwrap(), Some("q.sql"));
-        let text = Failure::new(Exit::Failed, "no column 'nme'").at(place).hint("did you mean 'name'?").text(false);
+        let text =
+            Failure::new(Exit::Failed, "no column 'nme'").at(place).hint("did you mean 'name'?").text(false);
         assert_eq!(
             text,
             "error: no column 'nme'\n --> q.sql:2:8\n  |\n2 | select nme from t;\n  |        ^\nhint: did you mean 'name'?\n"

@@ -106,8 +106,11 @@ impl Wait {
         }
         let elapsed = self.started.elapsed();
         if self.timeout.is_some_and(|t| elapsed > t) {
-            return Err(Failure::new(Exit::Timeout, format!("no answer within {:?}", self.timeout.unwrap_or_default()))
-                .hint("give it more time with --timeout, or narrow the question"));
+            return Err(Failure::new(
+                Exit::Timeout,
+                format!("no answer within {:?}", self.timeout.unwrap_or_default()),
+            )
+            .hint("give it more time with --timeout, or narrow the question"));
         }
         if self.progress && elapsed > PATIENCE {
             eprint!("\r\x1b[K{:.1} s ... Ctrl-C cancels", elapsed.as_secs_f64());

@@ -7,7 +7,7 @@ mod upkeep;
 
 pub use intake::IngestArgs;
 pub use question::{ShellArgs, SqlArgs, duration};
-pub use store::{StoreArg, StoreAnd};
+pub use store::{STORE_VARIABLE, StoreAnd, StoreArg, is_store};
 pub use upkeep::{CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};
 
 use clap::{Parser, Subcommand};

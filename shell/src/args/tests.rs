@@ -47,7 +47,8 @@ fn every_intake_option_is_understood() {
 #[test]
 fn sql_takes_statements_from_one_place() {
     assert!(parse("sql s -c select -f q.sql").is_err());
-    let Some(Command::Sql(args)) = parse("sql s -c one -c two -p k=v=w --timeout 5m -o ndjson").unwrap().command
+    let Some(Command::Sql(args)) =
+        parse("sql s -c one -c two -p k=v=w --timeout 5m -o ndjson").unwrap().command
     else {
         panic!("not sql")
     };
@@ -60,7 +61,9 @@ fn sql_takes_statements_from_one_place() {
 #[test]
 fn durations_need_a_unit() {
     assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
-    for wrong in ["", "30", "s", "1.5s", "-1s", "5 parsecs", "0s", "99999999999999999999s", "18446744073709551615h"] {
+    for wrong in
+        ["", "30", "s", "1.5s", "-1s", "5 parsecs", "0s", "99999999999999999999s", "18446744073709551615h"]
+    {
         assert!(duration(wrong).is_err(), "{wrong}");
     }
 }

@@ -36,11 +36,16 @@ fn shown(mode: Mode, options: &Options, batches: &[RecordBatch]) -> (String, Vec
 
 fn people() -> RecordBatch {
     let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 300]));
-    let names: ArrayRef = Arc::new(StringArray::from(vec![Some("Ada, \"L\""), None, Some("a|b\x1b[1m\nc\t\\")]));
+    let names: ArrayRef =
+        Arc::new(StringArray::from(vec![Some("Ada, \"L\""), None, Some("a|b\x1b[1m\nc\t\\")]));
     let amounts: ArrayRef =
         Arc::new(Decimal128Array::from(vec![100, -5, 0]).with_precision_and_scale(38, 2).unwrap());
-    RecordBatch::try_from_iter_with_nullable([("id", ids, false), ("name", names, true), ("sum", amounts, true)])
-        .unwrap()
+    RecordBatch::try_from_iter_with_nullable([
+        ("id", ids, false),
+        ("name", names, true),
+        ("sum", amounts, true),
+    ])
+    .unwrap()
 }
 
 fn wide(columns: usize, rows: i64) -> RecordBatch {
@@ -92,10 +97,7 @@ fn json_keeps_numbers_that_json_lacks_as_text() {
     let list: ArrayRef = Arc::new(list);
     let batch = RecordBatch::try_from_iter_with_nullable([("f", floats, true), ("l", list, true)]).unwrap();
     let (text, _) = shown(Mode::Ndjson, &Options::default(), &[batch]);
-    assert_eq!(
-        text,
-        "{\"f\":\"NaN\",\"l\":[1,null]}\n{\"f\":\"-inf\",\"l\":null}\n{\"f\":1e300,\"l\":[]}\n"
-    );
+    assert_eq!(text, "{\"f\":\"NaN\",\"l\":[1,null]}\n{\"f\":\"-inf\",\"l\":null}\n{\"f\":1e300,\"l\":[]}\n");
 }
 
 #[test]
@@ -146,7 +148,12 @@ fn long_cells_are_cut_on_a_terminal_only() {
     let long: ArrayRef = Arc::new(StringArray::from(vec!["日本".repeat(100)]));
     let batch = RecordBatch::try_from_iter([("v", long)]).unwrap();
     let options = Options { width: Some(200), ..Options::default() };
-    assert!(shown(Mode::Table, &options, std::slice::from_ref(&batch)).0.lines().all(|l| super::display_width(l) <= 64));
+    assert!(
+        shown(Mode::Table, &options, std::slice::from_ref(&batch))
+            .0
+            .lines()
+            .all(|l| super::display_width(l) <= 64)
+    );
     assert!(shown(Mode::Table, &Options::default(), &[batch]).0.contains(&"日本".repeat(100)));
 }
 

@@ -26,7 +26,9 @@ pub fn plan(arguments: &str, now_us: i64, backend: &dyn Backend) -> Outcome<Move
     let when = when::parse(text, now_us).map_err(wrong)?;
     match axis {
         "commit" => commit(when, backend),
-        "" if when == When::Now => Ok(reset(&["valid_time", "system_time", "commit"], "all clocks run again")),
+        "" if when == When::Now => {
+            Ok(reset(&["valid_time", "system_time", "commit"], "all clocks run again"))
+        }
         "" => {
             let both = [instant("valid", when, text, backend), instant("system", when, text, backend)];
             let lines: Vec<&str> = both.iter().map(|m| m.echo.as_str()).collect();
@@ -139,21 +141,30 @@ mod tests {
             "system time as of 2026-11-29T18:00:00Z (yesterday 18:00, UTC); this store was at commit 1795975200 \
              (2026-11-29T18:00:00Z) then"
         );
-        assert_eq!(at("valid 2026-10-01").unwrap().1, "valid time as of 2026-10-01T00:00:00Z (2026-10-01, UTC)");
+        assert_eq!(
+            at("valid 2026-10-01").unwrap().1,
+            "valid time as of 2026-10-01T00:00:00Z (2026-10-01, UTC)"
+        );
         assert_eq!(at("valid 7").unwrap().0, ["SET asof.valid_time = 7"]);
     }
 
     #[test]
     fn one_time_moves_both_axes_and_now_returns() {
         assert_eq!(at("2026-10-01").unwrap().0.len(), 2);
-        assert_eq!(at("now").unwrap().0, ["RESET asof.valid_time", "RESET asof.system_time", "RESET asof.commit"]);
+        assert_eq!(
+            at("now").unwrap().0,
+            ["RESET asof.valid_time", "RESET asof.system_time", "RESET asof.commit"]
+        );
         assert_eq!(at("sys now").unwrap().0, ["RESET asof.system_time"]);
         assert_eq!(at("commit now").unwrap().0, ["RESET asof.commit"]);
     }
 
     #[test]
     fn commits_must_exist() {
-        assert_eq!(at("commit 3").unwrap(), (vec!["SET asof.commit = 3".into()], "as of commit 3 (1970-01-01T00:00:03Z)".into()));
+        assert_eq!(
+            at("commit 3").unwrap(),
+            (vec!["SET asof.commit = 3".into()], "as of commit 3 (1970-01-01T00:00:03Z)".into())
+        );
         assert!(at("commit -1").is_err() && at("commit 0").is_err() && at("commit 1970-01-01").is_err());
     }
 
@@ -166,9 +177,13 @@ mod tests {
 
     #[test]
     fn the_prompt_carries_what_is_set() {
-        let clocks = Clocks { system: Some("2026-11-01T00:00:00Z".into()), valid: None, commit: Some("4".into()) };
+        let clocks =
+            Clocks { system: Some("2026-11-01T00:00:00Z".into()), valid: None, commit: Some("4".into()) };
         assert_eq!(for_prompt(&clocks), " @sys 2026-11-01 @commit 4");
         assert_eq!(describe(&clocks), "system time as of 2026-11-01T00:00:00Z; as of commit 4");
-        assert_eq!((for_prompt(&Clocks::default()).as_str(), describe(&Clocks::default()).as_str()), ("", "all clocks run"));
+        assert_eq!(
+            (for_prompt(&Clocks::default()).as_str(), describe(&Clocks::default()).as_str()),
+            ("", "all clocks run")
+        );
     }
 }

@@ -9,9 +9,18 @@ use crate::text::lex::{Kind, tokens};
 
 /// Temporal clauses as they are offered after FOR.
 const CLAUSES: [&str; 12] = [
-    "VALID_TIME AS OF ", "VALID_TIME FROM ", "VALID_TIME BETWEEN ", "VALID_TIME CONTAINED IN (", "VALID_TIME ALL ",
-    "SYSTEM_TIME AS OF ", "SYSTEM_TIME FROM ", "SYSTEM_TIME BETWEEN ", "SYSTEM_TIME CONTAINED IN (",
-    "SYSTEM_TIME ALL ", "COMMIT AS OF ", "SNAPSHOT '",
+    "VALID_TIME AS OF ",
+    "VALID_TIME FROM ",
+    "VALID_TIME BETWEEN ",
+    "VALID_TIME CONTAINED IN (",
+    "VALID_TIME ALL ",
+    "SYSTEM_TIME AS OF ",
+    "SYSTEM_TIME FROM ",
+    "SYSTEM_TIME BETWEEN ",
+    "SYSTEM_TIME CONTAINED IN (",
+    "SYSTEM_TIME ALL ",
+    "COMMIT AS OF ",
+    "SNAPSHOT '",
 ];
 /// What follows the name of an axis.
 const SPECS: [&str; 5] = ["AS OF ", "FROM ", "BETWEEN ", "CONTAINED IN (", "ALL "];
@@ -38,7 +47,9 @@ pub fn complete(line: &str, names: &Names) -> (usize, Vec<String>) {
     let last = before.last().map_or("", String::as_str);
     let candidates = match last {
         "FOR" => CLAUSES.map(str::to_owned).to_vec(),
-        "VALID_TIME" | "SYSTEM_TIME" | "BUSINESS_TIME" | "APPLICATION_TIME" => SPECS.map(str::to_owned).to_vec(),
+        "VALID_TIME" | "SYSTEM_TIME" | "BUSINESS_TIME" | "APPLICATION_TIME" => {
+            SPECS.map(str::to_owned).to_vec()
+        }
         "FROM" | "JOIN" | "INTO" | "TABLE" | "DESCRIBE" => tables_and_functions(names),
         "." => columns_of(&before, names),
         _ => general(&before, names),
@@ -61,7 +72,7 @@ fn matching(typed: &str, candidates: Vec<String>) -> Vec<String> {
 fn quoted(name: &str) -> String {
     let plain = !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 

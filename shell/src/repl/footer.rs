@@ -62,6 +62,9 @@ mod tests {
     #[test]
     fn times_read_well() {
         let of = |ms| took(Duration::from_micros(ms));
-        assert_eq!([of(1_234), of(123_456), of(1_234_567), of(123_456_789)], ["1.2 ms", "123 ms", "1.23 s", "123 s"]);
+        assert_eq!(
+            [of(1_234), of(123_456), of(1_234_567), of(123_456_789)],
+            ["1.2 ms", "123 ms", "1.23 s", "123 s"]
+        );
     }
 }

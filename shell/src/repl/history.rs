@@ -48,12 +48,16 @@ mod tests {
     #[test]
     fn history_goes_to_the_state_directory() {
         let with = |pairs: &[(&str, &str)]| {
-            let pairs: Vec<(String, PathBuf)> = pairs.iter().map(|(k, v)| (k.to_string(), v.into())).collect();
+            let pairs: Vec<(String, PathBuf)> =
+                pairs.iter().map(|(k, v)| (k.to_string(), v.into())).collect();
             path(|name| pairs.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone()))
         };
         assert_eq!(with(&[("HOME", "/h")]), Some("/h/.local/state/asof/history".into()));
         assert_eq!(with(&[("HOME", "/h"), ("XDG_STATE_HOME", "/s")]), Some("/s/asof/history".into()));
-        assert_eq!(with(&[("HOME", "/h"), ("XDG_STATE_HOME", "relative")]), Some("/h/.local/state/asof/history".into()));
+        assert_eq!(
+            with(&[("HOME", "/h"), ("XDG_STATE_HOME", "relative")]),
+            Some("/h/.local/state/asof/history".into())
+        );
         assert_eq!(with(&[("HOME", "/h"), ("ASOF_HISTORY", "")]), None);
         assert_eq!(with(&[]), None);
     }

@@ -63,20 +63,49 @@ pub struct Meta {
 
 macro_rules! meta {
     ($names:expr, $arguments:expr, $action:ident, $takes:ident, $help:expr) => {
-        Meta { names: &$names, arguments: $arguments, help: $help, action: Action::$action, takes: Takes::$takes }
+        Meta {
+            names: &$names,
+            arguments: $arguments,
+            help: $help,
+            action: Action::$action,
+            takes: Takes::$takes,
+        }
     };
 }
 
 /// All of them, in the order of the help.
 pub const TABLE: [Meta; 12] = [
     meta!(["?", "help", "h"], "[WORD]", Help, Command, "this list, or the commands that speak of WORD"),
-    meta!(["d", "tables", "schema"], "[TABLE]", Describe, Table, "the tables, or the columns and the key of one"),
-    meta!(["at"], "[system|valid|commit] WHEN|now", At, Clock,
-        "move the session clock: \\at system yesterday 18:00, \\at commit 12, \\at now"),
-    meta!(["timeline"], "TABLE KEY...", Timeline, Table, "draw what was held true of a key, valid time by system time"),
+    meta!(
+        ["d", "tables", "schema"],
+        "[TABLE]",
+        Describe,
+        Table,
+        "the tables, or the columns and the key of one"
+    ),
+    meta!(
+        ["at"],
+        "[system|valid|commit] WHEN|now",
+        At,
+        Clock,
+        "move the session clock: \\at system yesterday 18:00, \\at commit 12, \\at now"
+    ),
+    meta!(
+        ["timeline"],
+        "TABLE KEY...",
+        Timeline,
+        Table,
+        "draw what was held true of a key, valid time by system time"
+    ),
     meta!(["history"], "TABLE KEY...", History, Table, "every event of a key, in order"),
     meta!(["x", "expanded"], "", Expand, Nothing, "one column a line, on and off"),
-    meta!(["o", "output", "mode"], "[FILE|MODE]", Output, Mode, "answers go to FILE, or are written as MODE; nothing = back to the screen"),
+    meta!(
+        ["o", "output", "mode"],
+        "[FILE|MODE]",
+        Output,
+        Mode,
+        "answers go to FILE, or are written as MODE; nothing = back to the screen"
+    ),
     meta!(["null"], "[TEXT]", Null, Nothing, "text for NULL; nothing = the mode's own"),
     meta!(["t", "timing", "timer"], "", Timing, Nothing, "show how long statements take, on and off"),
     meta!(["timeout"], "[TIME]", Timeout, Nothing, "give up after TIME, such as 30s; nothing = never"),
@@ -159,11 +188,16 @@ pub fn help(word: &str) -> String {
         let usage = format!("\\{} {}", m.names[0], m.arguments);
         let also = match m.names.len() {
             1 => String::new(),
-            _ => format!("  (also {})", m.names[1..].iter().map(|n| format!("\\{n}")).collect::<Vec<_>>().join(", ")),
+            _ => format!(
+                "  (also {})",
+                m.names[1..].iter().map(|n| format!("\\{n}")).collect::<Vec<_>>().join(", ")
+            ),
         };
         format!("  {usage:<36} {}{also}\n", m.help)
     };
-    let about = |m: &&Meta| word.is_empty() || m.names.contains(&word.as_str()) || m.help.to_lowercase().contains(&word);
+    let about = |m: &&Meta| {
+        word.is_empty() || m.names.contains(&word.as_str()) || m.help.to_lowercase().contains(&word)
+    };
     let lines: String = TABLE.iter().filter(about).map(line).collect();
     match lines.is_empty() {
         true => format!("no command speaks of '{word}'; \\? lists them all\n"),
@@ -177,7 +211,10 @@ mod tests {
 
     #[test]
     fn backslash_and_dot_begin_a_command_and_numbers_do_not() {
-        assert_eq!(split(" \\at system 3 hours ago; "), Some(Typed { name: "at", rest: "system 3 hours ago" }));
+        assert_eq!(
+            split(" \\at system 3 hours ago; "),
+            Some(Typed { name: "at", rest: "system 3 hours ago" })
+        );
         assert_eq!(split(".d orders"), Some(Typed { name: "d", rest: "orders" }));
         assert_eq!(split("\\"), Some(Typed { name: "", rest: "" }));
         assert!(split("select 1").is_none() && split(".5 + 1").is_none() && split("").is_none());

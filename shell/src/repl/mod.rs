@@ -21,10 +21,12 @@ use editor::Line;
 use std::io::IsTerminal;
 
 /// Reads and runs until Ctrl-D or `\q`. Errors are shown and never end the shell.
-pub fn run(mut shell: Shell, title: &str) -> Outcome {
+pub fn run(mut shell: Shell, title: Option<&str>) -> Outcome {
     interrupt::install();
     let mut editor = editor::open(shell.helper())?;
-    eprintln!("{title}");
+    if let Some(title) = title {
+        eprintln!("{title}");
+    }
     loop {
         interrupt::clear();
         editor.refresh(shell.helper());
@@ -42,6 +44,11 @@ pub fn run(mut shell: Shell, title: &str) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// The lines under an answer, with its time.
+pub fn footer_lines(report: &crate::runner::Report) -> Vec<String> {
+    footer::lines(report, true)
 }
 
 fn show(failure: &Failure) {

@@ -26,9 +26,12 @@ pub fn of(batches: &[RecordBatch], table: &TableNames) -> Outcome<Rectangles> {
     let mut found = Rectangles { list: Vec::new(), valid_is_instant: true, system_is_instant: true };
     for batch in batches {
         let column = |name: &str| {
-            batch.column_by_name(name).ok_or_else(|| Failure::new(Exit::Failed, format!("the answer has no column {name}")))
+            batch
+                .column_by_name(name)
+                .ok_or_else(|| Failure::new(Exit::Failed, format!("the answer has no column {name}")))
         };
-        let ends = [column(INTERVALS[0])?, column(INTERVALS[1])?, column(INTERVALS[2])?, column(INTERVALS[3])?];
+        let ends =
+            [column(INTERVALS[0])?, column(INTERVALS[1])?, column(INTERVALS[2])?, column(INTERVALS[3])?];
         found.valid_is_instant = *ends[0].data_type() != DataType::Int64;
         found.system_is_instant = *ends[2].data_type() != DataType::Int64;
         for row in 0..batch.num_rows() {

@@ -92,15 +92,8 @@ impl Shell {
     pub fn handle(&mut self, line: &str) -> Outcome<Step> {
         match meta::split(line) {
             Some(typed) => self.meta(typed.name, typed.rest),
-            None => self.script(line, None).map(|()| Step::Go),
+            None => self.part_of(line, 0, line.len(), None).map(|()| Step::Go),
         }
-    }
-
-    fn script(&mut self, text: &str, file: Option<&str>) -> Outcome {
-        for statement in lex::statements(text) {
-            self.statement(statement.text).map_err(|f| move_place(f, text, statement.start, file))?;
-        }
-        Ok(())
     }
 
     fn statement(&mut self, text: &str) -> Outcome {
@@ -129,7 +122,8 @@ impl Shell {
             true => open.write(true).create(true).truncate(true),
             false => open.append(true).create(true),
         };
-        let opened = open.open(file).map_err(|e| Failure::io(&format!("cannot write {}", file.display()), &e))?;
+        let opened =
+            open.open(file).map_err(|e| Failure::io(&format!("cannot write {}", file.display()), &e))?;
         Ok(Box::new(std::io::BufWriter::new(opened)))
     }
 
@@ -208,15 +202,16 @@ impl Shell {
         if self.includes == INCLUDES_MAX {
             return Err(Failure::new(Exit::Failed, format!("{file}: files include each other too deeply")));
         }
-        let text = std::fs::read_to_string(file).map_err(|e| Failure::io(&format!("cannot read {file}"), &e))?;
+        let text =
+            std::fs::read_to_string(file).map_err(|e| Failure::io(&format!("cannot read {file}"), &e))?;
         self.includes += 1;
-        let done = self.lines_of(&text, file);
+        let done = self.lines_of(&text, Some(file)).map(|_| ());
         self.includes -= 1;
         done
     }
 
     /// A file may hold meta commands too, each on a line of its own between statements.
-    fn lines_of(&mut self, text: &str, file: &str) -> Outcome {
+    pub fn lines_of(&mut self, text: &str, file: Option<&str>) -> Outcome<Step> {
         let mut from = 0;
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -224,19 +219,18 @@ impl Shell {
             if between && let Some(typed) = meta::split(line) {
                 self.part_of(text, from, at, file)?;
                 if self.meta(typed.name, typed.rest)? == Step::Quit {
-                    return Ok(());
+                    return Ok(Step::Quit);
                 }
                 from = at + line.len();
             }
             at += line.len();
         }
-        self.part_of(text, from, text.len(), file)
+        self.part_of(text, from, text.len(), file).map(|()| Step::Go)
     }
 
-    fn part_of(&mut self, text: &str, from: usize, to: usize, file: &str) -> Outcome {
+    fn part_of(&mut self, text: &str, from: usize, to: usize, file: Option<&str>) -> Outcome {
         for statement in lex::statements(&text[from..to]) {
-            self.statement(statement.text)
-                .map_err(|f| move_place(f, text, from + statement.start, Some(file)))?;
+            self.statement(statement.text).map_err(|f| move_place(f, text, from + statement.start, file))?;
         }
         Ok(())
     }
@@ -275,7 +269,8 @@ impl Shell {
                 text.push_str(&format!("  {:<width$}  {}{key}\n", column.name, column.ty));
             }
         }
-        let shown: String = text.lines().map(|l| crate::render::escape::visible(l).into_owned() + "\n").collect();
+        let shown: String =
+            text.lines().map(|l| crate::render::escape::visible(l).into_owned() + "\n").collect();
         self.print(&shown)
     }
 
@@ -292,7 +287,10 @@ impl Shell {
 
     /// The table and the condition of `TABLE KEY...`.
     fn key(&self, rest: &str, command: &str) -> Outcome<(TableNames, Vec<String>, String)> {
-        let wrong = |e| Failure::new(Exit::Failed, e).hint(format!("\\{command} TABLE KEY..., for example \\{command} orders 17"));
+        let wrong = |e| {
+            Failure::new(Exit::Failed, e)
+                .hint(format!("\\{command} TABLE KEY..., for example \\{command} orders 17"))
+        };
         let mut words = meta::words(rest).map_err(wrong)?;
         if words.is_empty() {
             return Err(wrong("no table is named".into()));
@@ -304,10 +302,18 @@ impl Shell {
         }
         if key.len() != words.len() {
             let columns: Vec<&str> = key.iter().map(|c| c.name.as_str()).collect();
-            return Err(wrong(format!("the key of {} is ({}): {} wanted", table.name, columns.join(", "), key.len())));
+            return Err(wrong(format!(
+                "the key of {} is ({}): {} wanted",
+                table.name,
+                columns.join(", "),
+                key.len()
+            )));
         }
-        let parts: Vec<String> =
-            key.iter().zip(&words).map(|(c, word)| format!("{} = {}", identifier(&c.name), literal(&c.ty, word))).collect();
+        let parts: Vec<String> = key
+            .iter()
+            .zip(&words)
+            .map(|(c, word)| format!("{} = {}", identifier(&c.name), literal(&c.ty, word)))
+            .collect();
         let condition = parts.join(" AND ");
         Ok((table, words, condition))
     }
@@ -341,7 +347,10 @@ impl Shell {
         let valid = Rectangles::label(&of(|r| r.valid), axes.valid_is_instant);
         let system = Rectangles::label(&of(|r| r.system), axes.system_is_instant);
         let width = (self.screen.width)().unwrap_or(80).max(40);
-        timeline::draw(list, &Canvas { width, colour: self.screen.colour, valid_label: &valid, system_label: &system })
+        timeline::draw(
+            list,
+            &Canvas { width, colour: self.screen.colour, valid_label: &valid, system_label: &system },
+        )
     }
 }
 
@@ -352,7 +361,8 @@ fn identifier(name: &str) -> String {
 
 /// A key value in SQL: a bare number where the column holds numbers.
 fn literal(ty: &str, word: &str) -> String {
-    let is_number = word.parse::<f64>().is_ok_and(f64::is_finite) && word.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'.');
+    let is_number = word.parse::<f64>().is_ok_and(f64::is_finite)
+        && word.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'.');
     match is_number && (ty == "bigint" || ty == "double" || ty.starts_with("decimal")) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', "''")),

@@ -103,7 +103,9 @@ fn keys_become_conditions_of_their_type() {
     assert_eq!(asked[0], "SELECT * FROM history('orders') WHERE \"id\" = 17");
     assert_eq!(asked[1], "SELECT * FROM history('customers') WHERE \"code\" = '17'");
     assert!(asked[2].ends_with("\"code\" = 'O''Neil'"));
-    assert!(b.shell.handle("\\history orders 1 2").unwrap_err().message.contains("the key of orders is (id)"));
+    assert!(
+        b.shell.handle("\\history orders 1 2").unwrap_err().message.contains("the key of orders is (id)")
+    );
     assert!(b.shell.handle("\\timeline").is_err());
 }
 
@@ -121,7 +123,10 @@ fn output_goes_to_modes_and_files() {
     b.shell.handle("rows 1; rows 2;").unwrap();
     b.shell.handle("\\o").unwrap();
     assert_eq!(b.shown(), "");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "[\n  {\"n\":0}\n]\n[\n  {\"n\":0},\n  {\"n\":1}\n]\n");
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        "[\n  {\"n\":0}\n]\n[\n  {\"n\":0},\n  {\"n\":1}\n]\n"
+    );
 }
 
 #[test]

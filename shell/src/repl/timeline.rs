@@ -47,7 +47,8 @@ pub fn draw(rectangles: &[Rectangle], canvas: &Canvas<'_>) -> String {
         return String::new();
     }
     let (valid_cuts, system_cuts) = (cuts(rectangles, |r| r.valid), cuts(rectangles, |r| r.system));
-    let gutter = system_cuts.iter().map(|c| display_width(&(canvas.system_label)(*c))).max().unwrap_or(0).max(6) + 2;
+    let gutter =
+        system_cuts.iter().map(|c| display_width(&(canvas.system_label)(*c))).max().unwrap_or(0).max(6) + 2;
     let room = canvas.width.saturating_sub(gutter + 4).max(CELL_COLUMNS_MIN * 2);
     let columns_max = (room / CELL_COLUMNS_MIN).saturating_sub(1).max(1);
     let (valid_cuts, cut_columns) = newest(valid_cuts, columns_max);
@@ -179,7 +180,9 @@ impl Grid<'_> {
             let label = (self.canvas.valid_label)(self.valid_cuts[last]);
             let before = self.gutter + 1 + display_width(&line);
             let after = format!("{line}\u{2514} {label}");
-            let text = if before + 2 + display_width(&label) <= self.canvas.width || display_width(&label) + 1 > line.len() {
+            let text = if before + 2 + display_width(&label) <= self.canvas.width
+                || display_width(&label) + 1 > line.len()
+            {
                 after
             } else {
                 self.label_before(&line, &label)
@@ -289,14 +292,18 @@ mod tests {
             .map(|i| Rectangle { valid: (i, FOREVER), system: (i, i + 1), image: format!("v{}", i % 60) })
             .collect();
         let text = drawn(&many, 80);
-        assert!(text.contains("older valid-time changes are not drawn)") && text.contains("older beliefs"), "{text}");
+        assert!(
+            text.contains("older valid-time changes are not drawn)") && text.contains("older beliefs"),
+            "{text}"
+        );
         let drawing: Vec<&str> = text.lines().take_while(|l| !l.starts_with("  (")).collect();
         assert!(drawing.iter().all(|l| display_width(l) <= 86), "{text}");
     }
 
     #[test]
     fn one_eternal_fact_and_nothing_at_all() {
-        let always = Rectangle { valid: (BEGINNING, FOREVER), system: (BEGINNING, FOREVER), image: "x".into() };
+        let always =
+            Rectangle { valid: (BEGINNING, FOREVER), system: (BEGINNING, FOREVER), image: "x".into() };
         let text = drawn(&[always], 80);
         assert!(text.contains("│AAAA") && text.contains("valid [.., ..)"), "{text}");
         assert_eq!(drawn(&[], 80), "");

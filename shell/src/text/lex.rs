@@ -182,7 +182,10 @@ mod tests {
     fn semicolons_inside_quotes_comments_and_dollars_do_not_end() {
         let script = "select ';', \"a;b\" -- ; no\n; select $$x;y$$, $t$;$u$;$t$ /* ; /* ; */ ; */;";
         assert_eq!(split(script), ["select ';', \"a;b\"", "select $$x;y$$, $t$;$u$;$t$"]);
-        assert_eq!(split("select 'it''s; fine'; select E'a\\';b'"), ["select 'it''s; fine'", "select E'a\\';b'"]);
+        assert_eq!(
+            split("select 'it''s; fine'; select E'a\\';b'"),
+            ["select 'it''s; fine'", "select E'a\\';b'"]
+        );
     }
 
     #[test]

@@ -134,7 +134,11 @@ fn back(now: DateTime<chrono::Utc>, amount: u32, unit: &str) -> Result<DateTime<
         "week" => seconds(7 * 86_400),
         "month" => now.checked_sub_months(Months::new(amount)),
         "year" => amount.checked_mul(12).and_then(|n| now.checked_sub_months(Months::new(n))),
-        _ => return Err(format!("'{unit}' is not a unit of time; say seconds, minutes, hours, days, weeks, months or years")),
+        _ => {
+            return Err(format!(
+                "'{unit}' is not a unit of time; say seconds, minutes, hours, days, weeks, months or years"
+            ));
+        }
     };
     then.ok_or_else(|| "that is before the calendar begins".into())
 }
@@ -179,9 +183,21 @@ mod tests {
 
     #[test]
     fn vague_or_wrong_is_an_error() {
-        for text in ["", "  ", "''", "soon", "2026-13-01", "2026-02-30", "yesterday 25:00", "3 moons ago", "-1 days ago",
-            "18:00", "sun", "2026-11-29T18:00:00.0000001Z", "99999999 years ago"]
-        {
+        for text in [
+            "",
+            "  ",
+            "''",
+            "soon",
+            "2026-13-01",
+            "2026-02-30",
+            "yesterday 25:00",
+            "3 moons ago",
+            "-1 days ago",
+            "18:00",
+            "sun",
+            "2026-11-29T18:00:00.0000001Z",
+            "99999999 years ago",
+        ] {
             assert!(parse(text, NOW).is_err(), "{text:?} gave {}", at(text));
         }
     }

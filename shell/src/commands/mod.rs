@@ -1,0 +1,68 @@
+//! The commands.
+
+mod later;
+mod script;
+mod shell;
+mod sql;
+
+use crate::args::{Cli, Command};
+use crate::outcome::{Failure, Outcome};
+use clap::CommandFactory;
+use std::path::Path;
+
+/// What holds for every command.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Say nothing but answers and errors.
+    pub quiet: bool,
+    /// Write for machines.
+    pub json: bool,
+}
+
+impl Manner {
+    /// Says something on stderr, unless it was asked not to.
+    pub fn say(self, text: &str) {
+        if !self.quiet {
+            use std::io::Write;
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+}
+
+/// Runs a command.
+pub fn run(cli: Cli) -> Outcome {
+    let manner = Manner { quiet: cli.quiet, json: cli.json };
+    match cli.command {
+        None => match cli.store.or_else(|| std::env::var_os(crate::args::STORE_VARIABLE).map(Into::into)) {
+            Some(store) => {
+                is_no_slip(&store)?;
+                shell::run(&store, manner)
+            }
+            None => Err(nothing_asked()),
+        },
+        Some(Command::Shell(args)) => shell::run(args.store.path()?, manner),
+        Some(Command::Sql(args)) => sql::run(&args, manner),
+        Some(command) => later::refuse(&command),
+    }
+}
+
+fn nothing_asked() -> Failure {
+    Failure::usage("neither a command nor a store is named")
+        .hint("asof demo            a first look, in seconds")
+        .hint("asof STORE           opens the shell")
+        .hint("asof --help          lists the commands")
+}
+
+/// A word that is no directory may have been meant as a command.
+fn is_no_slip(store: &Path) -> Outcome {
+    let Some(word) = store.to_str().filter(|w| !store.exists() && !w.contains(['.', '/'])) else {
+        return Ok(());
+    };
+    let command = Cli::command();
+    let names = command.get_subcommands().map(|c| c.get_name());
+    let failure = Failure::usage(format!("'{word}' is neither a command nor a store"));
+    Err(match crate::text::near::nearest(word, names) {
+        Some(near) => failure.hint(format!("did you mean asof {near}?")),
+        None => failure.hint("asof --help lists the commands; asof ingest makes a store"),
+    })
+}

@@ -1,0 +1,32 @@
+//! What the terminal is.
+
+use std::io::IsTerminal;
+
+/// Whether stdout is one.
+pub fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Whether stderr is one.
+pub fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// Whether stdin is one.
+pub fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Columns of the terminal that answers go to; `None` where they go elsewhere.
+pub fn width() -> Option<usize> {
+    if !stdout_is_terminal() {
+        return None;
+    }
+    let (_, columns) = console_size();
+    Some(columns.max(20))
+}
+
+fn console_size() -> (usize, usize) {
+    let (rows, columns) = console::Term::stdout().size();
+    (rows as usize, columns as usize)
+}
