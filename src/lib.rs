@@ -1,8 +1,14 @@
 //! asofdb: an embedded, single-node bitemporal change store.
 
 pub mod change;
+pub mod error;
 pub mod export;
 pub mod format;
+pub mod intake;
+pub mod options;
 pub mod source;
 
 pub use asofdb_storage::time;
+pub use error::{Error, ErrorKind, Result};
+pub use intake::{IntakeReport, Progress};
+pub use options::IntakeOptions;

@@ -11,6 +11,6 @@ mod head;
 mod row;
 
 pub use columns::{EventColumns, event_schema, image_column_name};
-pub use decode::{FrameContext, decode_rows};
+pub use decode::{FrameContext, content_hash, decode_rows};
 pub use head::{EventHead, Op, TimeSource};
 pub use row::{RowError, RowView, encode_row};

@@ -1,0 +1,160 @@
+//! Errors of the library: a few kinds that tell the caller what to do, with a message and hints.
+
+use asofdb_storage::engine;
+use std::fmt;
+
+/// What an error asks of the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A statement or call cannot be carried out as it stands.
+    Failed,
+    /// Options or arguments make no sense; nothing was done.
+    Usage,
+    /// Another process holds the store; the message names it.
+    Busy,
+    /// The store is damaged, or of a newer format; the message names the place.
+    Damaged,
+    /// A source could not be read, or under `strict` an event had to be quarantined.
+    Source,
+    /// The time that was set for it ran out.
+    Timeout,
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+impl ErrorKind {
+    /// The exit code of the `asof` command for an error of this kind.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            ErrorKind::Failed => 1,
+            ErrorKind::Usage => 2,
+            ErrorKind::Busy => 3,
+            ErrorKind::Damaged => 4,
+            ErrorKind::Source => 5,
+            ErrorKind::Timeout => 124,
+            ErrorKind::Cancelled => 130,
+        }
+    }
+}
+
+/// An error of asofdb.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    hints: Vec<String>,
+}
+
+/// What the calls of the library return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error without hints.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error { kind, message: message.into(), hints: Vec::new() }
+    }
+
+    /// An error of kind [`ErrorKind::Usage`].
+    pub fn usage(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Usage, message)
+    }
+
+    /// An error of kind [`ErrorKind::Failed`].
+    pub fn failed(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Failed, message)
+    }
+
+    /// The same error with one more hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// What it asks of the caller.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What happened, and where.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do about it; may be empty.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<engine::Error> for Error {
+    fn from(e: engine::Error) -> Error {
+        let kind = match e.kind {
+            engine::ErrorKind::Invalid
+            | engine::ErrorKind::NotFound
+            | engine::ErrorKind::Io
+            | engine::ErrorKind::Limit
+            | engine::ErrorKind::Unsupported => ErrorKind::Failed,
+            engine::ErrorKind::Busy => ErrorKind::Busy,
+            engine::ErrorKind::Damaged => ErrorKind::Damaged,
+        };
+        Error { kind, message: e.message, hints: e.hint.into_iter().collect() }
+    }
+}
+
+/// The names among `known` that are spelled most like `wanted`, best first, at most three.
+pub fn near_names<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, &str)> = known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&wanted, &name.to_lowercase()), name))
+        .filter(|(score, _)| *score > 0.75)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup_by(|a, b| a.1 == b.1);
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+/// A hint that names near matches of `wanted`, or the names there are.
+pub(crate) fn near_names_hint<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let near = near_names(wanted, known.iter().copied());
+    if !near.is_empty() {
+        return format!("did you mean {}?", near.join(" or "));
+    }
+    let shown = known.iter().take(12).copied().collect::<Vec<_>>().join(", ");
+    match known.len() {
+        0 => "there are none yet".to_owned(),
+        1..=12 => format!("there are: {shown}"),
+        n => format!("there are {n}, such as {shown}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_come_best_first_and_ignore_case() {
+        assert_eq!(near_names("bussines_ts", ["id", "business_ts", "system_ts"])[0], "business_ts");
+        assert_eq!(near_names("ID", ["id", "qty"]), ["id"]);
+        assert!(near_names("zzz", ["id", "qty"]).is_empty());
+        assert_eq!(near_names_hint("zzz", ["id", "qty"]), "there are: id, qty");
+    }
+
+    #[test]
+    fn kinds_of_the_engine_keep_their_exit_codes() {
+        let code = |k| Error::from(engine::Error::new(k, "x")).kind().exit_code();
+        assert_eq!(code(engine::ErrorKind::Busy), 3);
+        assert_eq!(code(engine::ErrorKind::Damaged), 4);
+        assert_eq!(code(engine::ErrorKind::Invalid), 1);
+    }
+}

@@ -1,0 +1,218 @@
+//! The loop: read, decode, batch, commit. A batch is decoded while the one before it is committed;
+//! commits stay in order and carry the positions of their messages (rule C3).
+
+use super::batch::Batcher;
+use super::pending::operation_key;
+use super::report::{IntakeReport, Progress};
+use super::sink::Sink;
+use crate::change::Decoded;
+use crate::error::{Error, Result};
+use crate::options::{BATCH_BYTES, BATCH_MESSAGES, IntakeOptions};
+use crate::source::Place;
+use asofdb_storage::engine::{self, CatalogChange, CommitInfo, CommitRequest};
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Receives a message with its place; says whether there is room for more in the batch.
+pub type Take<'t> = dyn FnMut(&Place<'_>, Decoded<'_>) -> Result<bool> + 't;
+
+/// Whether a source has more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The batch is full, or it is time to show progress; call again.
+    More,
+    /// Everything was delivered.
+    End,
+}
+
+/// Where messages come from, decoded.
+pub trait Messages {
+    /// Delivers messages in order until `take` says that there is no room, or for as long as is good
+    /// between two looks at the progress. A message that was handed to `take` counts as delivered.
+    ///
+    /// # Errors
+    /// `Source` if reading fails; errors of `take` as they are.
+    fn read(&mut self, take: &mut Take<'_>) -> Result<Step>;
+
+    /// Where to go on after the messages delivered so far, by keys of the caller's own; stored in the
+    /// commit of those messages.
+    fn positions(&mut self) -> Vec<(String, serde_json::Value)>;
+
+    /// Fills in the source being read and the bytes there are in all.
+    fn progress(&self, progress: &mut Progress);
+
+    /// What people should know, once each.
+    fn notices(&mut self) -> Vec<String>;
+}
+
+/// Takes everything that `messages` delivers. `progress` is called between batches and may stop the
+/// intake: what was read is committed, and the totals come back.
+///
+/// # Errors
+/// Of the options (`Usage`), the source or `strict` (`Source`), or the store; commits that were made
+/// stay, and a second run goes on after them.
+pub fn run(
+    sink: &dyn Sink,
+    messages: &mut dyn Messages,
+    options: &IntakeOptions,
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<IntakeReport> {
+    options.validate()?;
+    std::thread::scope(|scope| {
+        let (requests, requested) = sync_channel::<CommitRequest>(1);
+        let (done, results) = sync_channel::<Result<CommitInfo, engine::Error>>(1);
+        scope.spawn(move || {
+            for request in requested {
+                let result = sink.commit(request);
+                let failed = result.is_err();
+                if done.send(result).is_err() || failed {
+                    break;
+                }
+            }
+        });
+        let mut run = Run {
+            batcher: Batcher::new(sink, options),
+            requests,
+            results,
+            in_flight: None,
+            report: IntakeReport::default(),
+            first: true,
+        };
+        run.all(messages, options, progress)
+    })
+}
+
+struct Run<'o> {
+    batcher: Batcher<'o>,
+    requests: SyncSender<CommitRequest>,
+    results: Receiver<Result<CommitInfo, engine::Error>>,
+    /// Counts of the batch that is being committed.
+    in_flight: Option<IntakeReport>,
+    report: IntakeReport,
+    first: bool,
+}
+
+impl Run<'_> {
+    fn all(
+        &mut self,
+        messages: &mut dyn Messages,
+        options: &IntakeOptions,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<IntakeReport> {
+        let most = options.batch.unwrap_or(BATCH_MESSAGES);
+        loop {
+            let batcher = &mut self.batcher;
+            let step = messages.read(&mut |place, decoded| {
+                batcher.take(place, decoded)?;
+                Ok(batcher.messages() < most && (batcher.messages() % 1024 != 0 || batcher.bytes() < BATCH_BYTES))
+            })?;
+            let full = self.batcher.messages() >= most || self.batcher.bytes() >= BATCH_BYTES;
+            if full || step == Step::End {
+                self.close(messages)?;
+            }
+            let stop = progress(&self.progress(messages)).is_break();
+            if step == Step::End || stop {
+                break;
+            }
+        }
+        self.close(messages)?;
+        self.wait()?;
+        self.report.notices.extend(messages.notices());
+        assert!(self.report.is_balanced(), "every delivered message is counted once: {}", self.report);
+        Ok(std::mem::take(&mut self.report))
+    }
+
+    fn progress(&self, messages: &dyn Messages) -> Progress {
+        let flying = self.in_flight.as_ref();
+        let sum = |f: fn(&IntakeReport) -> u64| {
+            f(&self.report) + flying.map_or(0, f) + f(&self.batcher.counts)
+        };
+        let mut p = Progress {
+            messages: sum(|r| r.delivered),
+            bytes: sum(|r| r.bytes),
+            rows_committed: self.report.row_events(),
+            quarantined: sum(|r| r.quarantined),
+            last_commit: self.report.last_commit,
+            ..Progress::default()
+        };
+        messages.progress(&mut p);
+        p
+    }
+
+    /// Settles the batch and hands it over to be committed, after the one before it.
+    fn close(&mut self, messages: &mut dyn Messages) -> Result<()> {
+        self.wait()?;
+        if self.batcher.counts.delivered == 0 {
+            return Ok(());
+        }
+        if self.first {
+            self.batcher.check_names()?;
+            self.first = false;
+        }
+        let (mut request, counts) = self.batcher.close()?;
+        request.positions.extend(messages.positions());
+        self.in_flight = Some(counts);
+        self.requests.send(request).map_err(|_| Error::failed("the store stopped taking commits"))
+    }
+
+    /// Waits for the commit that is under way.
+    fn wait(&mut self) -> Result<()> {
+        let Some(counts) = self.in_flight.take() else { return Ok(()) };
+        let info = self.results.recv().map_err(|_| Error::failed("the store stopped during a commit"))??;
+        self.batcher.committed(&info);
+        self.report.add(counts);
+        self.report.commits += 1;
+        self.report.last_commit = Some(info.seq);
+        Ok(())
+    }
+}
+
+impl Batcher<'_> {
+    /// See [`super::check::Wanted::check`].
+    fn check_names(&mut self) -> Result<()> {
+        let catalog = self.sink.catalog();
+        self.wanted.check(&catalog)
+    }
+
+    /// Closes the batch: its commit and its counts.
+    fn close(&mut self) -> Result<(CommitRequest, IntakeReport)> {
+        self.settle()?;
+        self.numbers.settled();
+        const OPS: [&str; 7] = ["insert", "update", "upsert", "read", "delete", "truncate", "moved_away"];
+        for (op, n) in OPS.iter().zip(std::mem::take(&mut self.rows)).filter(|(_, n)| *n > 0) {
+            IntakeReport::count(&mut self.counts.rows, op, n);
+        }
+        let mut request = CommitRequest { catalog: std::mem::take(&mut self.numbers.changes), ..Default::default() };
+        for t in &mut self.tables {
+            if t.block.ends.is_empty() {
+                continue;
+            }
+            if t.dirty {
+                t.close_schema();
+                request.catalog.push(CatalogChange::Table(t.meta.clone()));
+                t.dirty = false;
+            }
+            if std::mem::take(&mut t.operation_id_dirty) {
+                request.positions.push((operation_key(t.meta.id), t.operation_id_high.into()));
+            }
+            IntakeReport::count(&mut self.counts.tables, &t.meta.name, t.block.ends.len() as u64);
+            let empty = engine::RowBlock { table: t.meta.id, ..engine::RowBlock::default() };
+            request.blocks.push(std::mem::replace(&mut t.block, empty));
+        }
+        let origins = std::mem::take(&mut self.origins_read);
+        request.positions.extend(self.numbers.positions(&origins));
+        self.forget_place();
+        request.quarantine = std::mem::take(&mut self.quarantine);
+        let counts = std::mem::take(&mut self.counts);
+        request.note = counts.note();
+        Ok((request, counts))
+    }
+
+    /// Takes note of a commit: schema versions have its number now.
+    fn committed(&mut self, info: &CommitInfo) {
+        for t in &mut self.tables {
+            t.meta.schemas.iter_mut().filter(|(seq, _)| *seq == 0).for_each(|(seq, _)| *seq = info.seq);
+        }
+        self.numbers.committed(info.at);
+    }
+}

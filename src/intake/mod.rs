@@ -1,0 +1,17 @@
+//! From decoded changes to commits: tables and schemas (rule B14), identity of events (rule C1),
+//! placing on valid time (rules A4, A5), quarantine (rule C2), batches and their commits (rule C3).
+
+mod batch;
+mod check;
+mod driver;
+mod fit;
+mod numbers;
+mod pending;
+mod report;
+mod rows;
+mod sink;
+mod table;
+
+pub use driver::{Messages, Step, Take, run};
+pub use report::{IntakeReport, Progress};
+pub use sink::Sink;

@@ -1,0 +1,210 @@
+//! From a change to the cells of a row: names to columns, the key, declared types. Nothing of a
+//! table changes here, so that a message that is refused leaves no trace in its schema.
+
+use super::fit::fit;
+use super::table::{TableIntake, key_name};
+use crate::change::{Change, Column};
+use asofdb_storage::event::Op;
+use asofdb_storage::value::Cell;
+use std::ops::Range;
+
+/// Why a message is refused.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What is wrong.
+    pub reason: String,
+    /// What may help.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without a hint.
+    pub fn new(reason: impl Into<String>) -> Refusal {
+        Refusal { reason: reason.into(), hint: None }
+    }
+
+    /// The same with a hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> Refusal {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// The cells of one change, as ranges of the buffers they were put in.
+#[derive(Debug)]
+pub struct Prepared {
+    /// Index of the table.
+    pub table: usize,
+    /// Cells of the row, by slot.
+    pub cells: Range<usize>,
+    /// The key before the change, in key order (rule B8).
+    pub previous: Option<Range<usize>>,
+    /// The whole old row of a table without a key (rule B15), by slot.
+    pub old_row: Option<Range<usize>>,
+}
+
+/// Cells by slot.
+pub type Cells<'a> = Vec<(u32, Cell<'a>)>;
+
+/// Takes the memory of a vector for elements that live otherwise.
+pub fn recycle<T, U>(mut v: Vec<T>) -> Vec<U> {
+    v.clear();
+    v.into_iter().map(|_| unreachable!("the vector is empty")).collect()
+}
+
+/// Prepares a change for `table`, the `index`th.
+pub fn prepare<'a>(
+    table: &mut TableIntake,
+    index: usize,
+    change: &Change<'a>,
+    cells: &mut Cells<'a>,
+) -> Result<Prepared, Refusal> {
+    let start = cells.len();
+    let mut p = Prepared { table: index, cells: start..start, previous: None, old_row: None };
+    if change.op == Op::Truncate {
+        return Ok(p);
+    }
+    if change.op != Op::Delete {
+        push_image(table, change.image, cells)?;
+    } else if !table.is_keyed() {
+        let old = if change.before.is_empty() { change.image } else { change.before };
+        p.old_row = Some(old_row(table, old, cells)?);
+        return Ok(p);
+    }
+    if !table.is_keyed() {
+        p.cells = start..cells.len();
+        if change.op == Op::Update {
+            p.old_row = Some(old_row(table, change.before, cells)?);
+        }
+        return Ok(p);
+    }
+    push_key(table, change, start, cells)?;
+    p.cells = start..cells.len();
+    p.previous = previous(table, change, &p.cells, cells)?;
+    Ok(p)
+}
+
+fn push_image<'a>(table: &mut TableIntake, image: &[Column<'a>], cells: &mut Cells<'a>) -> Result<(), Refusal> {
+    for (i, c) in image.iter().enumerate() {
+        let slot = table.slot_at(i, c.name);
+        cells.push((slot, fitted(table, slot, c.cell)?));
+    }
+    Ok(())
+}
+
+fn fitted<'a>(table: &TableIntake, slot: u32, cell: Cell<'a>) -> Result<Cell<'a>, Refusal> {
+    let s = &table.slots[slot as usize];
+    let Some(ty) = s.declared else { return Ok(cell) };
+    fit(cell, ty).ok_or_else(|| {
+        let mut shown = String::new();
+        asofdb_storage::value::write_text(&mut shown, &cell);
+        let shown: String = shown.chars().take(60).collect();
+        Refusal::new(format!("`{shown}` does not fit column {}, declared as {}", s.name, ty.name()))
+            .hint("declare a wider type with --columns, or leave the type out to have it inferred")
+    })
+}
+
+fn old_row<'a>(table: &mut TableIntake, old: &[Column<'a>], cells: &mut Cells<'a>) -> Result<Range<usize>, Refusal> {
+    if old.is_empty() {
+        return Err(Refusal::new(format!(
+            "table {} has no key, and the event does not bring the whole old row",
+            table.meta.name
+        ))
+        .hint("declare a key with --key, or have the source send the old row (REPLICA IDENTITY FULL)"));
+    }
+    let start = cells.len();
+    for c in old {
+        let slot = table.slot(c.name);
+        cells.push((slot, fitted(table, slot, c.cell)?));
+    }
+    Ok(start..cells.len())
+}
+
+fn is_value(cell: &Cell<'_>) -> bool {
+    !matches!(cell, Cell::Unchanged | Cell::Unknown | Cell::Null)
+}
+
+fn named<'a>(columns: &[Column<'a>], name: &str) -> Option<Cell<'a>> {
+    columns.iter().find(|c| c.name == name).map(|c| c.cell)
+}
+
+/// Sees to it that every key column has a value among the cells from `start` on.
+fn push_key<'a>(
+    table: &TableIntake,
+    change: &Change<'a>,
+    start: usize,
+    cells: &mut Cells<'a>,
+) -> Result<(), Refusal> {
+    for slot in &table.key {
+        let here = cells[start..].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
+        if here.is_some_and(|c| is_value(&c)) {
+            continue;
+        }
+        let name = &table.slots[*slot as usize].name;
+        let single = table.key.len() == 1 && change.key.len() == 1;
+        let of_key = change.key.iter().find(|c| key_name(c) == name || single && c.name.is_empty());
+        let candidates = [
+            here,
+            named(change.image, name),
+            named(change.fields, name),
+            named(change.before, name).filter(|_| change.op == Op::Delete),
+            of_key.map(|c| c.cell),
+        ];
+        match candidates.into_iter().flatten().find(is_value) {
+            Some(cell) if here.is_none() => cells.push((*slot, fitted(table, *slot, cell)?)),
+            _ if candidates.iter().any(Option::is_some) => {
+                return Err(Refusal::new(format!("key column {name} is NULL"))
+                    .hint("a row without a key cannot be told from others; --key names the key columns"));
+            }
+            _ => {
+                return Err(Refusal::new(format!("key column {name} is missing"))
+                    .hint("--key names the columns that identify a row"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The key before the change where it differs from the one after it.
+fn previous<'a>(
+    table: &TableIntake,
+    change: &Change<'a>,
+    row: &Range<usize>,
+    cells: &mut Cells<'a>,
+) -> Result<Option<Range<usize>>, Refusal> {
+    let (old, sent) = match &change.previous {
+        Some(p) => (p.key, true),
+        None if matches!(change.op, Op::Update | Op::Upsert) => (change.before, false),
+        None => return Ok(None),
+    };
+    let start = cells.len();
+    for slot in &table.key {
+        let name = &table.slots[*slot as usize].name;
+        let unnamed = sent && table.key.len() == 1 && old.len() == 1 && old[0].name.is_empty();
+        match if unnamed { Some(old[0].cell) } else { named(old, name) }.filter(is_value) {
+            Some(cell) => cells.push((*slot, fitted(table, *slot, cell)?)),
+            // A source may send only those key columns that changed.
+            None if sent && !old.is_empty() => {
+                let now = cells[row.clone()].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
+                cells.push((*slot, now.unwrap_or(Cell::Null)));
+            }
+            None => {
+                cells.truncate(start);
+                return Ok(None);
+            }
+        }
+    }
+    let same = |(slot, old): &(u32, Cell<'a>)| {
+        let now = cells[row.clone()].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
+        now.is_some_and(|now| key_bytes_of(&now) == key_bytes_of(old))
+    };
+    if cells[start..].iter().all(same) {
+        cells.truncate(start);
+        return Ok(None);
+    }
+    Ok(Some(start..cells.len()))
+}
+
+fn key_bytes_of(cell: &Cell<'_>) -> Vec<u8> {
+    asofdb_storage::key::key_bytes([cell])
+}

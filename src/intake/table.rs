@@ -1,0 +1,266 @@
+//! A table while events go into it: its columns by name, its schema as it grows (rule B14), its key.
+
+use crate::change::{Change, Column};
+use crate::error::{Error, Result};
+use crate::options::{Columns, IntakeOptions};
+use asofdb_storage::engine::RowBlock;
+use asofdb_storage::id::{ColumnId, TableId};
+use asofdb_storage::schema::{self, TableMeta, TableSchema};
+use asofdb_storage::time::AxisType;
+use asofdb_storage::value::{Cell, ColumnType};
+use std::collections::HashMap;
+
+/// The name that a record key without column names gets.
+pub const UNNAMED_KEY: &str = "_key";
+
+/// A name that messages use.
+#[derive(Debug)]
+pub struct Slot {
+    /// The name.
+    pub name: String,
+    /// Its column, once a row had it.
+    pub column: Option<ColumnId>,
+    /// Declared type.
+    pub declared: Option<ColumnType>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct TableIntake {
+    /// What the catalog has, or will have with the next commit.
+    pub meta: TableMeta,
+    /// The catalog does not have it yet in this state.
+    pub dirty: bool,
+    /// The axis of valid time is settled: an event had one.
+    pub axes_known: bool,
+    /// Names by number.
+    pub slots: Vec<Slot>,
+    /// Key columns as slots; empty = no key.
+    pub key: Vec<u32>,
+    /// The rows of the batch.
+    pub block: RowBlock,
+    /// Greatest integer operation id, stored or pending.
+    pub operation_id_high: Option<i64>,
+    /// It grew since the last commit.
+    pub operation_id_dirty: bool,
+    by_name: HashMap<String, u32>,
+    /// Slots in the order in which the last message used them.
+    predicted: Vec<u32>,
+    columns: Vec<schema::Column>,
+    declared: Vec<(String, Option<ColumnType>)>,
+}
+
+impl TableIntake {
+    /// The table as the catalog has it.
+    ///
+    /// # Errors
+    /// If the options contradict what the table is.
+    pub fn of_catalog(meta: &TableMeta, options: &IntakeOptions) -> Result<TableIntake> {
+        let schema = meta.schema().clone();
+        if let Some(declared) = options.key_of(&meta.name) {
+            let key: Vec<&str> = schema.key.iter().map(|id| schema.columns[id.0 as usize].name.as_str()).collect();
+            if key != declared {
+                return Err(key_changed(&meta.name, &key, declared));
+            }
+        }
+        for (option, now, then) in [
+            ("--valid", options.valid.is_some(), meta.valid_declared),
+            ("--system", options.system.is_some(), meta.system_declared),
+        ] {
+            if now != then {
+                let (has, hint) = if then { ("was", "the same") } else { ("was not", "no") };
+                return Err(Error::usage(format!(
+                    "table {} {has} declared with {option}, and this intake is{}",
+                    meta.name,
+                    if now { "" } else { " not" }
+                ))
+                .hint(format!("give {hint} {option}, or take these events into another table with --table")));
+            }
+        }
+        let mut t = TableIntake::empty(meta.clone(), options);
+        t.dirty = false;
+        t.axes_known = true;
+        for c in &schema.columns {
+            let slot = t.slot(&c.name);
+            let slot = &mut t.slots[slot as usize];
+            slot.column = Some(c.id);
+            slot.declared = slot.declared.or(c.declared.then_some(c.ty));
+        }
+        t.columns = schema.columns.clone();
+        t.key = schema.key.iter().map(|id| t.by_name[&schema.columns[id.0 as usize].name]).collect();
+        Ok(t)
+    }
+
+    /// A new table for the events that begin with `change`. Its key is the declared one, else that of
+    /// the change.
+    pub fn new(id: TableId, name: &str, options: &IntakeOptions, change: &Change<'_>) -> TableIntake {
+        let meta = TableMeta {
+            id,
+            name: name.to_owned(),
+            schemas: Vec::new(),
+            valid_declared: options.valid.is_some(),
+            system_declared: options.system.is_some(),
+            valid_axis: AxisType::Instant,
+            system_axis: AxisType::Instant,
+            tracked: None,
+        };
+        let mut t = TableIntake::empty(meta, options);
+        let key: Vec<String> = match options.key_of(name) {
+            Some(declared) => declared.to_vec(),
+            None => change.key.iter().map(|c| key_name(c).to_owned()).collect(),
+        };
+        t.key = key.iter().map(|k| t.slot(k)).collect();
+        t
+    }
+
+    fn empty(meta: TableMeta, options: &IntakeOptions) -> TableIntake {
+        let declared = match &options.columns {
+            Some(Columns::List(list)) => list.iter().map(|c| (c.name.clone(), c.ty)).collect(),
+            Some(Columns::Except(_)) | None => Vec::new(),
+        };
+        TableIntake {
+            block: RowBlock { table: meta.id, ..RowBlock::default() },
+            meta,
+            dirty: true,
+            axes_known: false,
+            slots: Vec::new(),
+            key: Vec::new(),
+            operation_id_high: None,
+            operation_id_dirty: false,
+            by_name: HashMap::new(),
+            predicted: Vec::new(),
+            columns: Vec::new(),
+            declared,
+        }
+    }
+
+    /// The number of a name.
+    pub fn slot(&mut self, name: &str) -> u32 {
+        if let Some(slot) = self.by_name.get(name) {
+            return *slot;
+        }
+        let slot = self.slots.len() as u32;
+        let declared = self.declared.iter().find(|(n, _)| n == name).and_then(|(_, ty)| *ty);
+        self.slots.push(Slot { name: name.to_owned(), column: None, declared });
+        self.by_name.insert(name.to_owned(), slot);
+        slot
+    }
+
+    /// The number of the `i`th name of a message: messages mostly use the same names in the same
+    /// order, so that one comparison finds it.
+    #[inline]
+    pub fn slot_at(&mut self, i: usize, name: &str) -> u32 {
+        if let Some(slot) = self.predicted.get(i)
+            && self.slots[*slot as usize].name == name
+        {
+            return *slot;
+        }
+        let slot = self.slot(name);
+        if self.predicted.len() <= i {
+            self.predicted.resize(i + 1, slot);
+        }
+        self.predicted[i] = slot;
+        slot
+    }
+
+    /// Whether the table has a key.
+    pub fn is_keyed(&self) -> bool {
+        !self.key.is_empty()
+    }
+
+    /// The names of the key columns.
+    pub fn key_names(&self) -> impl Iterator<Item = &str> {
+        self.key.iter().map(|s| self.slots[*s as usize].name.as_str())
+    }
+
+    /// The column of a slot, and room for the value in it: new columns begin here and types widen.
+    #[inline]
+    pub fn take(&mut self, slot: u32, cell: &Cell<'_>) -> ColumnId {
+        let s = &mut self.slots[slot as usize];
+        let id = match s.column {
+            Some(id) => id,
+            None => {
+                let id = ColumnId(self.columns.len() as u32);
+                s.column = Some(id);
+                let ty = s.declared.unwrap_or(ColumnType::Null);
+                let declared = s.declared.is_some();
+                self.columns.push(schema::Column { id, name: s.name.clone(), ty, declared });
+                self.dirty = true;
+                id
+            }
+        };
+        let column = &mut self.columns[id.0 as usize];
+        let of_cell = cell.column_type();
+        if of_cell != column.ty && !column.declared {
+            let joined = column.ty.join(of_cell);
+            if joined != column.ty {
+                column.ty = joined;
+                self.dirty = true;
+            }
+        }
+        id
+    }
+
+    /// The columns as they are now.
+    pub fn columns(&self) -> &[schema::Column] {
+        &self.columns
+    }
+
+    /// The ids of the key columns.
+    pub fn key_ids(&self) -> Vec<ColumnId> {
+        self.key.iter().filter_map(|s| self.slots[*s as usize].column).collect()
+    }
+
+    /// Closes the schema of the batch: a new version if anything changed.
+    pub fn close_schema(&mut self) {
+        let schema = TableSchema {
+            version: self.meta.schemas.last().map_or(1, |(_, s)| s.version + 1),
+            columns: self.columns.clone(),
+            key: self.key_ids(),
+        };
+        let unchanged = self
+            .meta
+            .schemas
+            .last()
+            .is_some_and(|(_, s)| s.columns == schema.columns && s.key == schema.key);
+        if !unchanged {
+            self.meta.schemas.push((0, schema));
+        }
+    }
+
+    /// Checks that a change without a declared key does not come with another one than the table's.
+    ///
+    /// # Errors
+    /// Says what to do.
+    pub fn check_key(&self, change: &Change<'_>, declared: bool) -> Result<()> {
+        if declared || change.key.is_empty() {
+            return Ok(());
+        }
+        let known = |c: &Column<'_>| self.key_names().any(|k| k == key_name(c));
+        let unnamed = change.key.len() == 1 && change.key[0].name.is_empty() && self.key.len() == 1;
+        let same = change.key.len() == self.key.len() && (unnamed || change.key.iter().all(known));
+        if same {
+            return Ok(());
+        }
+        let theirs: Vec<&str> = change.key.iter().map(key_name).collect();
+        let ours: Vec<&str> = self.key_names().collect();
+        Err(key_changed(&self.meta.name, &ours, &theirs))
+    }
+}
+
+/// The name of a key column of a message.
+pub fn key_name<'a>(c: &Column<'a>) -> &'a str {
+    if c.name.is_empty() { UNNAMED_KEY } else { c.name }
+}
+
+fn key_changed(table: &str, ours: &[&str], theirs: &[impl AsRef<str>]) -> Error {
+    let list = |names: &[&str]| if names.is_empty() { "no key".into() } else { format!("key ({})", names.join(", ")) };
+    let theirs: Vec<&str> = theirs.iter().map(AsRef::as_ref).collect();
+    let keep = if ours.is_empty() {
+        "or begin the table anew with the right --key".to_owned()
+    } else {
+        format!("or keep the key with --key {table}:{}", ours.join(","))
+    };
+    Error::usage(format!("table {table} has {}, but these events come with {}", list(ours), list(&theirs)))
+        .hint(format!("take these events into another table with --table, {keep}"))
+}
