@@ -304,7 +304,8 @@ impl FromStr for OpWord {
     /// `word=operation`.
     fn from_str(text: &str) -> Result<OpWord> {
         let (word, op) = text.split_once('=').ok_or_else(|| {
-            Error::usage(format!("'{text}' maps no word to an operation")).hint("for example: i=insert,u=update")
+            Error::usage(format!("'{text}' maps no word to an operation"))
+                .hint("for example: i=insert,u=update")
         })?;
         Ok(OpWord { word: word.to_owned(), op: op.parse()? })
     }

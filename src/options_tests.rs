@@ -47,7 +47,8 @@ fn contradictions_are_named() {
         ..Default::default()
     };
     assert!(both.validate().unwrap_err().message().contains("cannot both"));
-    let twice = IntakeOptions { keys: vec!["a".parse().unwrap(), "b".parse().unwrap()], ..Default::default() };
+    let twice =
+        IntakeOptions { keys: vec!["a".parse().unwrap(), "b".parse().unwrap()], ..Default::default() };
     assert!(twice.validate().unwrap_err().message().contains("twice"));
     let words = IntakeOptions {
         op_map: vec!["x=insert".parse().unwrap(), "x=delete".parse().unwrap()],

@@ -193,7 +193,12 @@ impl<'o> Batcher<'o> {
         Ok(())
     }
 
-    fn take_changes<'a>(&mut self, place: &Place<'a>, origin: OriginId, changes: &[Change<'a>]) -> Result<()> {
+    fn take_changes<'a>(
+        &mut self,
+        place: &Place<'a>,
+        origin: OriginId,
+        changes: &[Change<'a>],
+    ) -> Result<()> {
         let mut cells: Cells<'a> = recycle(std::mem::take(&mut self.cells));
         let mut prepared = std::mem::take(&mut self.prepared);
         prepared.clear();
@@ -297,10 +302,9 @@ impl<'o> Batcher<'o> {
     fn check_declared(&mut self, table: usize, change: &Change<'_>) -> Result<(), Refusal> {
         let t = &mut self.tables[table];
         let d = &change.declared;
-        for (declared, value, what) in [
-            (t.meta.valid_declared, &d.valid_from, "valid"),
-            (t.meta.system_declared, &d.system, "system"),
-        ] {
+        for (declared, value, what) in
+            [(t.meta.valid_declared, &d.valid_from, "valid"), (t.meta.system_declared, &d.system, "system")]
+        {
             if declared && value.is_none() {
                 return Err(Refusal::new(format!("the message has no {what} time"))
                     .hint(format!("a message without a value carries none; --{what} names a column")));
@@ -391,7 +395,14 @@ impl<'o> Batcher<'o> {
                 let place_it = self.set_time(&mut head, change, p.table, stream_id, behind);
                 self.encode(&mut head, change, p, cells);
                 if place_it || check_token || check_id {
-                    Emitted::Deferred(Deferred::new(p.table, &self.tables[p.table], change, place_it, check_token, check_id))
+                    Emitted::Deferred(Deferred::new(
+                        p.table,
+                        &self.tables[p.table],
+                        change,
+                        place_it,
+                        check_token,
+                        check_id,
+                    ))
                 } else {
                     Emitted::Kept
                 }
@@ -519,11 +530,13 @@ impl<'o> Batcher<'o> {
                 previous.push(*cell);
             });
         } else if let Some(range) = &p.old_row {
-            let old: Vec<_> = cells[range.clone()].iter().map(|(slot, cell)| (t.take(*slot, cell), *cell)).collect();
+            let old: Vec<_> =
+                cells[range.clone()].iter().map(|(slot, cell)| (t.take(*slot, cell), *cell)).collect();
             previous = vec![Cell::Null; t.columns().len()];
             old.into_iter().for_each(|(id, cell)| previous[id.0 as usize] = cell);
         }
-        let mut head = EventHead { previous: (!previous.is_empty()).then_some(&previous[..]), ..head.clone() };
+        let mut head =
+            EventHead { previous: (!previous.is_empty()).then_some(&previous[..]), ..head.clone() };
         head.previous_deleted = change.previous.is_some_and(|p| p.deletes_sent) && p.previous.is_some();
         encode_row(&mut t.block.bytes, &head, &row);
         t.block.ends.push(t.block.bytes.len() as u32);

@@ -29,7 +29,8 @@ impl Wanted {
                 missing.push((option, name.to_owned()));
             }
         };
-        let times = [("--valid", &options.valid), ("--valid-end", &options.valid_end), ("--system", &options.system)];
+        let times =
+            [("--valid", &options.valid), ("--valid-end", &options.valid_end), ("--system", &options.system)];
         times.iter().for_each(|(o, c)| c.iter().for_each(|c| add(o, &c.column)));
         options.tie_break.iter().for_each(|c| add("--tie-break", c));
         for (option, name) in [

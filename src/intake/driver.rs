@@ -104,7 +104,8 @@ impl Run<'_> {
             let batcher = &mut self.batcher;
             let step = messages.read(&mut |place, decoded| {
                 batcher.take(place, decoded)?;
-                Ok(batcher.messages() < most && (batcher.messages() % 1024 != 0 || batcher.bytes() < BATCH_BYTES))
+                Ok(batcher.messages() < most
+                    && (batcher.messages() % 1024 != 0 || batcher.bytes() < BATCH_BYTES))
             })?;
             let full = self.batcher.messages() >= most || self.batcher.bytes() >= BATCH_BYTES;
             if full || step == Step::End {
@@ -124,9 +125,8 @@ impl Run<'_> {
 
     fn progress(&self, messages: &dyn Messages) -> Progress {
         let flying = self.in_flight.as_ref();
-        let sum = |f: fn(&IntakeReport) -> u64| {
-            f(&self.report) + flying.map_or(0, f) + f(&self.batcher.counts)
-        };
+        let sum =
+            |f: fn(&IntakeReport) -> u64| f(&self.report) + flying.map_or(0, f) + f(&self.batcher.counts);
         let mut p = Progress {
             messages: sum(|r| r.delivered),
             bytes: sum(|r| r.bytes),
@@ -182,7 +182,8 @@ impl Batcher<'_> {
         for (op, n) in OPS.iter().zip(std::mem::take(&mut self.rows)).filter(|(_, n)| *n > 0) {
             IntakeReport::count(&mut self.counts.rows, op, n);
         }
-        let mut request = CommitRequest { catalog: std::mem::take(&mut self.numbers.changes), ..Default::default() };
+        let mut request =
+            CommitRequest { catalog: std::mem::take(&mut self.numbers.changes), ..Default::default() };
         for t in &mut self.tables {
             if t.block.ends.is_empty() {
                 continue;

@@ -11,7 +11,9 @@ pub fn fit<'a>(cell: Cell<'a>, ty: ColumnType) -> Option<Cell<'a>> {
         (T::Text | T::Json | T::Null, _) => cell,
         (T::Bool, Cell::Bool(_)) | (T::Int64, Cell::Int(_)) | (T::Float64, Cell::Float(_)) => cell,
         (T::Date, Cell::Date(_)) | (T::Timestamp, Cell::Timestamp(_)) => cell,
-        (T::TimestampNs, Cell::TimestampNs(_)) | (T::Instant, Cell::Instant(_)) | (T::Bytes, Cell::Bytes(_)) => cell,
+        (T::TimestampNs, Cell::TimestampNs(_))
+        | (T::Instant, Cell::Instant(_))
+        | (T::Bytes, Cell::Bytes(_)) => cell,
         (T::Bool, Cell::Int(n @ (0 | 1))) => Cell::Bool(n == 1),
         (T::Bool, Cell::Text(t)) => Cell::Bool(boolean(t)?),
         (T::Int64, Cell::Decimal { unscaled, scale }) => Cell::Int(whole(unscaled, scale)?),
@@ -94,7 +96,10 @@ mod tests {
         let two = ColumnType::Decimal { integer: 3, scale: 2 };
         assert_eq!(fit(Cell::Int(12), two), Some(Cell::Decimal { unscaled: 1200, scale: 2 }));
         assert_eq!(fit(Cell::Text("1.50"), two), Some(Cell::Decimal { unscaled: 150, scale: 2 }));
-        assert_eq!(fit(Cell::Decimal { unscaled: 1500, scale: 3 }, two), Some(Cell::Decimal { unscaled: 150, scale: 2 }));
+        assert_eq!(
+            fit(Cell::Decimal { unscaled: 1500, scale: 3 }, two),
+            Some(Cell::Decimal { unscaled: 150, scale: 2 })
+        );
         assert_eq!(fit(Cell::Decimal { unscaled: 1501, scale: 3 }, two), None);
         assert_eq!(fit(Cell::Int(1000), two), None);
     }
@@ -104,7 +109,10 @@ mod tests {
         assert_eq!(fit(Cell::Text(" 7 "), ColumnType::Int64), Some(Cell::Int(7)));
         assert_eq!(fit(Cell::Text("7x"), ColumnType::Int64), None);
         assert_eq!(fit(Cell::Text("1970-01-02"), ColumnType::Date), Some(Cell::Date(1)));
-        assert_eq!(fit(Cell::Text("1970-01-01T00:00:01Z"), ColumnType::Instant), Some(Cell::Instant(1_000_000)));
+        assert_eq!(
+            fit(Cell::Text("1970-01-01T00:00:01Z"), ColumnType::Instant),
+            Some(Cell::Instant(1_000_000))
+        );
         assert_eq!(fit(Cell::Float(0.5), ColumnType::Int64), None);
         assert_eq!(fit(Cell::Null, ColumnType::Int64), Some(Cell::Null));
     }

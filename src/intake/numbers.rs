@@ -141,8 +141,10 @@ impl Numbers {
             n.streams.push(StreamEntry { token: unhex(&state.token), state, ..StreamEntry::default() });
         }
         for o in &catalog.origins {
-            let state: Option<OriginState> =
-                catalog.positions.get(&origin_key(o.id.0)).and_then(|v| serde_json::from_value(v.clone()).ok());
+            let state: Option<OriginState> = catalog
+                .positions
+                .get(&origin_key(o.id.0))
+                .and_then(|v| serde_json::from_value(v.clone()).ok());
             let (next, generation) = state.map_or((0, 0), |s| (s.next, s.generation));
             let name = o.file.clone().unwrap_or_default();
             n.origin_ids.insert((o.stream.0, name.clone(), generation), o.id.0);
@@ -202,8 +204,7 @@ impl Numbers {
         let state = StreamState { generation: place.stream_generation, ..StreamState::default() };
         self.streams.push(StreamEntry { state, dirty: true, ..StreamEntry::default() });
         self.stream_ids.insert((place.stream.to_owned(), place.stream_generation), id);
-        self.changes
-            .push(CatalogChange::Stream(Stream { id: StreamId(id), name: place.stream.to_owned() }));
+        self.changes.push(CatalogChange::Stream(Stream { id: StreamId(id), name: place.stream.to_owned() }));
         id
     }
 

@@ -68,7 +68,12 @@ pub struct Held {
 }
 
 impl Held {
-    pub fn new(place: &Place<'_>, origin: OriginId, kept: Vec<(u32, u32)>, ignored: Option<&'static str>) -> Held {
+    pub fn new(
+        place: &Place<'_>,
+        origin: OriginId,
+        kept: Vec<(u32, u32)>,
+        ignored: Option<&'static str>,
+    ) -> Held {
         Held {
             kept,
             repeat: None,
@@ -185,7 +190,12 @@ impl Batcher<'_> {
         Ok(())
     }
 
-    fn settle_table(&mut self, table: usize, deferred: &[&Deferred], decisions: &mut Decisions) -> Result<()> {
+    fn settle_table(
+        &mut self,
+        table: usize,
+        deferred: &[&Deferred],
+        decisions: &mut Decisions,
+    ) -> Result<()> {
         let block = std::mem::take(&mut self.tables[table].block);
         let mut known = Known::default();
         let any_id = deferred.iter().any(|d| d.id);
@@ -364,7 +374,8 @@ impl Batcher<'_> {
         fn neighbour(e: &Entry) -> Neighbour<'_> {
             Neighbour { valid: e.valid, op: e.op, server: e.server, token: &e.token }
         }
-        let times = timeline::Times { source: d.times.source, connector: d.times.connector, broker: d.times.broker };
+        let times =
+            timeline::Times { source: d.times.source, connector: d.times.connector, broker: d.times.broker };
         let arrival = Arrival {
             declared: None,
             times,
@@ -406,8 +417,9 @@ impl Batcher<'_> {
                 }
                 let table = deferred.iter().find(|d| d.held as usize == i).map(|d| d.table);
                 let name = table.map(|t| self.tables[t].meta.name.clone());
-                let refusal = Refusal::new("an event with this operation id and other content is stored already")
-                    .hint("operation ids must be unique; see history() for the stored event");
+                let refusal =
+                    Refusal::new("an event with this operation id and other content is stored already")
+                        .hint("operation ids must be unique; see history() for the stored event");
                 let place = Place {
                     stream: &h.stream,
                     stream_generation: 0,

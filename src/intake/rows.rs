@@ -84,7 +84,11 @@ pub fn prepare<'a>(
     Ok(p)
 }
 
-fn push_image<'a>(table: &mut TableIntake, image: &[Column<'a>], cells: &mut Cells<'a>) -> Result<(), Refusal> {
+fn push_image<'a>(
+    table: &mut TableIntake,
+    image: &[Column<'a>],
+    cells: &mut Cells<'a>,
+) -> Result<(), Refusal> {
     for (i, c) in image.iter().enumerate() {
         let slot = table.slot_at(i, c.name);
         cells.push((slot, fitted(table, slot, c.cell)?));
@@ -104,7 +108,11 @@ fn fitted<'a>(table: &TableIntake, slot: u32, cell: Cell<'a>) -> Result<Cell<'a>
     })
 }
 
-fn old_row<'a>(table: &mut TableIntake, old: &[Column<'a>], cells: &mut Cells<'a>) -> Result<Range<usize>, Refusal> {
+fn old_row<'a>(
+    table: &mut TableIntake,
+    old: &[Column<'a>],
+    cells: &mut Cells<'a>,
+) -> Result<Range<usize>, Refusal> {
     if old.is_empty() {
         return Err(Refusal::new(format!(
             "table {} has no key, and the event does not bring the whole old row",

@@ -58,7 +58,8 @@ impl TableIntake {
     pub fn of_catalog(meta: &TableMeta, options: &IntakeOptions) -> Result<TableIntake> {
         let schema = meta.schema().clone();
         if let Some(declared) = options.key_of(&meta.name) {
-            let key: Vec<&str> = schema.key.iter().map(|id| schema.columns[id.0 as usize].name.as_str()).collect();
+            let key: Vec<&str> =
+                schema.key.iter().map(|id| schema.columns[id.0 as usize].name.as_str()).collect();
             if key != declared {
                 return Err(key_changed(&meta.name, &key, declared));
             }
@@ -74,7 +75,9 @@ impl TableIntake {
                     meta.name,
                     if now { "" } else { " not" }
                 ))
-                .hint(format!("give {hint} {option}, or take these events into another table with --table")));
+                .hint(format!(
+                    "give {hint} {option}, or take these events into another table with --table"
+                )));
             }
         }
         let mut t = TableIntake::empty(meta.clone(), options);
@@ -218,11 +221,8 @@ impl TableIntake {
             columns: self.columns.clone(),
             key: self.key_ids(),
         };
-        let unchanged = self
-            .meta
-            .schemas
-            .last()
-            .is_some_and(|(_, s)| s.columns == schema.columns && s.key == schema.key);
+        let unchanged =
+            self.meta.schemas.last().is_some_and(|(_, s)| s.columns == schema.columns && s.key == schema.key);
         if !unchanged {
             self.meta.schemas.push((0, schema));
         }
@@ -254,7 +254,9 @@ pub fn key_name<'a>(c: &Column<'a>) -> &'a str {
 }
 
 fn key_changed(table: &str, ours: &[&str], theirs: &[impl AsRef<str>]) -> Error {
-    let list = |names: &[&str]| if names.is_empty() { "no key".into() } else { format!("key ({})", names.join(", ")) };
+    let list = |names: &[&str]| {
+        if names.is_empty() { "no key".into() } else { format!("key ({})", names.join(", ")) }
+    };
     let theirs: Vec<&str> = theirs.iter().map(AsRef::as_ref).collect();
     let keep = if ours.is_empty() {
         "or begin the table anew with the right --key".to_owned()

@@ -1,0 +1,4 @@
+//! End-to-end tests of the library.
+
+mod intake;
+mod memory;
