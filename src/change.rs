@@ -120,11 +120,12 @@ pub struct AxisValue {
 /// What the intake options make of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Declared<'a> {
-    /// Declared valid time; always present where one is declared.
+    /// Declared valid time; always present where one is declared, but for tombstones, which have
+    /// no columns: they have one only where it is declared as a field of the envelope.
     pub valid_from: Option<AxisValue>,
     /// Own valid end, exclusive (rule B13); `None` = open.
     pub valid_to: Option<AxisValue>,
-    /// Declared system time; always present where one is declared.
+    /// Declared system time; present like the valid time.
     pub system: Option<AxisValue>,
     /// Tie-breaks in their declared order; a missing one is NULL and sorts first.
     pub ties: &'a [Cell<'a>],

@@ -7,7 +7,7 @@ use super::json;
 use super::options::{Absent, ColumnChoice, FormatOptions, OpWord, TimeColumn};
 use super::scratch::Scratch;
 use super::time_text::{self, TimeText};
-use crate::change::{AxisValue, Column, Declared, Message, SourceRef, Times};
+use crate::change::{AxisValue, Change, Column, Declared, Message, SourceRef, Times};
 use asofdb_storage::event::Op;
 use asofdb_storage::time::AxisType;
 use asofdb_storage::value::{Cell, write_text};
@@ -16,8 +16,8 @@ use chrono::{Offset, TimeZone};
 /// The fields of the envelope that options may name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Envelope<'a> {
-    /// The operation as the format has it.
-    pub op: Option<Op>,
+    /// The operation as the format spells it.
+    pub op: Option<&'a str>,
     /// The times.
     pub times: Times,
     /// Offset or row.
@@ -48,7 +48,7 @@ impl<'a> Envelope<'a> {
             "_db" => text(self.source.db),
             "_table" => text(self.table),
             "_transaction_id" => text(self.transaction_id),
-            "_operation" => self.op.map_or(Cell::Null, |op| Cell::Text(op.word())),
+            "_operation" => text(self.op),
             _ => return None,
         })
     }
@@ -281,4 +281,47 @@ fn list(columns: &[Column<'_>], name: &str) -> Result<Vec<String>, Reject> {
         ))),
         None => Ok(names),
     }
+}
+
+/// What the envelope alone declares: the columns of a message without a value are not there, and
+/// times that need them are left out.
+pub fn declared_of_tombstone<'a>(
+    options: &FormatOptions,
+    envelope: &Envelope<'a>,
+    ties: &mut Vec<Cell<'a>>,
+    scratch: &mut Scratch<'a>,
+) -> Declared<'a> {
+    let mut view = View { columns: &[], envelope, scratch };
+    let axis = |c: &Option<TimeColumn>, view: &mut View<'_, 'a>| axis(c.as_ref()?, "", options, view).ok();
+    let (valid_from, system) = (axis(&options.valid, &mut view), axis(&options.system, &mut view));
+    ties.extend(options.tie_break.iter().map(|name| match view.get(name) {
+        cell if absent(&cell) => Cell::Null,
+        cell => cell,
+    }));
+    Declared { valid_from, valid_to: None, system, ties: &[], operation_id: None }
+}
+
+/// The change a plain row is; `None` for an image before an update. The flag says whether the image
+/// is what was put into `image` rather than all columns.
+///
+/// # Errors
+/// If the operation is unknown or a declared time cannot be read.
+pub fn plain_change<'a>(
+    options: &FormatOptions,
+    message: &Message<'a>,
+    columns: &[Column<'a>],
+    image_out: &mut Vec<Column<'a>>,
+    ties: &mut Vec<Cell<'a>>,
+    scratch: &mut Scratch<'a>,
+) -> Result<Option<(Change<'a>, bool)>, Reject> {
+    let envelope = Envelope::of_message(message);
+    let mut view = View { columns, envelope: &envelope, scratch };
+    let Some(op) = operation(options, &mut view)? else { return Ok(None) };
+    let op = overridden(options, &mut view, op);
+    let mut change = Change::new(op);
+    change.declared = declared(options, &mut view, ties)?;
+    change.times = envelope.times;
+    let (full, filtered) = image(options, op, is_partial(options, op), columns, image_out)?;
+    change.full = full;
+    Ok(Some((change, filtered)))
 }

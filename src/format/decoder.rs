@@ -1,5 +1,6 @@
 //! One decoder for all formats that come as messages.
 
+use super::debezium_json::DebeziumJson;
 use super::plain_json::PlainJson;
 use super::{Format, FormatOptions};
 use crate::change::{Message, Sink};
@@ -12,7 +13,9 @@ pub struct Decoder {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "one a source")]
 enum State {
+    Debezium(DebeziumJson),
     Json(PlainJson),
 }
 
@@ -21,7 +24,8 @@ impl Decoder {
     /// [`Format::Parquet`]).
     pub fn new(format: Format, options: FormatOptions) -> Option<Decoder> {
         let state = match format {
-            Format::DebeziumJson | Format::Json => State::Json(PlainJson::default()),
+            Format::DebeziumJson => State::Debezium(DebeziumJson::default()),
+            Format::Json => State::Json(PlainJson::default()),
             Format::Csv | Format::Parquet => return None,
         };
         Some(Decoder { options, state })
@@ -30,6 +34,7 @@ impl Decoder {
     /// Decodes one message and hands what it is to `sink`, exactly once.
     pub fn decode(&mut self, message: &Message<'_>, sink: &mut Sink<'_>) {
         match &mut self.state {
+            State::Debezium(debezium) => debezium.decode(&self.options, message, sink),
             State::Json(json) => json.decode(&self.options, message, sink),
         }
     }

@@ -5,15 +5,20 @@ pub mod expr;
 pub mod json;
 pub mod number;
 pub mod options;
+pub(crate) mod parquet;
 pub mod time_text;
 
+mod csv;
+mod debezium_json;
 mod declare;
 mod decoder;
-mod fields;
+pub(crate) mod fields;
+mod infer;
 mod kind;
 mod plain_json;
-mod scratch;
+pub(crate) mod scratch;
 
+pub use csv::{Csv, RecordEnd, record_end};
 pub use decoder::Decoder;
 pub use kind::{Format, UnknownFormat};
 pub use options::FormatOptions;

@@ -1,7 +1,7 @@
 //! Plain JSON: one object a message, its members are the columns. With a Kafka key, a message
 //! without a value is a delete.
 
-use super::declare::{self, Envelope, View};
+use super::declare::{self, Envelope};
 use super::fields::{Reject, columns, untyped_cell};
 use super::json::{self, Member, RawText};
 use super::options::FormatOptions;
@@ -87,7 +87,7 @@ fn decode<'a>(
         None => "null",
     };
     if text.trim_ascii() == "null" {
-        return Ok(tombstone(message, p));
+        return Ok(tombstone(options, message, p, scratch));
     }
     p.members.clear();
     json::members(text, &mut p.members)?;
@@ -95,36 +95,24 @@ fn decode<'a>(
     if p.columns.is_empty() {
         return Err(Reject::new("the object is empty"));
     }
-    plain_change(options, message, &p.columns, &mut p.image, &mut p.ties, scratch)
+    let plain = declare::plain_change(options, message, &p.columns, &mut p.image, &mut p.ties, scratch)?;
+    Ok(plain.map_or(Step::PreImage, |(change, filtered)| Step::Change { change, filtered }))
 }
 
-fn plain_change<'a>(
+fn tombstone<'a>(
     options: &FormatOptions,
     message: &Message<'a>,
-    columns: &[Column<'a>],
-    image: &mut Vec<Column<'a>>,
-    ties: &mut Vec<Cell<'a>>,
+    p: &mut Parts<'a>,
     scratch: &mut Scratch<'a>,
-) -> Result<Step<'a>, Reject> {
-    let envelope = Envelope::of_message(message);
-    let mut view = View { columns, envelope: &envelope, scratch };
-    let Some(op) = declare::operation(options, &mut view)? else { return Ok(Step::PreImage) };
-    let op = declare::overridden(options, &mut view, op);
-    let mut change = Change::new(op);
-    change.declared = declare::declared(options, &mut view, ties)?;
-    change.times = envelope.times;
-    let (full, filtered) = declare::image(options, op, declare::is_partial(options, op), columns, image)?;
-    change.full = full;
-    Ok(Step::Change { change, filtered })
-}
-
-fn tombstone<'a>(message: &Message<'a>, p: &Parts<'a>) -> Step<'a> {
+) -> Step<'a> {
     if p.key.is_empty() {
         return Step::Ignored(super::TOMBSTONE_WITHOUT_KEY);
     }
+    let envelope = Envelope::of_message(message);
     let mut change = Change::new(Op::Delete);
     change.tombstone = true;
-    change.times.broker = message.broker_time;
+    change.times = envelope.times;
+    change.declared = declare::declared_of_tombstone(options, &envelope, &mut p.ties, scratch);
     Step::Change { change, filtered: false }
 }
 

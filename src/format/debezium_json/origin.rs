@@ -1,0 +1,161 @@
+//! The `source` block: table, times, and the position in the source's log.
+
+use super::Text;
+use crate::change::{SourceRef, Times, Token};
+use crate::format::json::{Member, Raw};
+use crate::format::scratch::Scratch;
+use std::fmt::Write;
+
+/// What the `source` block says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin<'a> {
+    /// Server, database, schema, table.
+    pub source: SourceRef<'a>,
+    /// Source commit time in microseconds.
+    pub time: Option<i64>,
+    /// Read by a snapshot.
+    pub snapshot: bool,
+    /// Log position.
+    pub token: Option<Token<'a>>,
+    /// Transaction.
+    pub transaction_id: Option<&'a str>,
+}
+
+/// The members of an object by name, resolved where they are texts.
+pub struct Block<'m, 'a>(pub &'m [Member<'a>]);
+
+impl<'a> Block<'_, 'a> {
+    /// The value of a member.
+    pub fn raw(&self, name: &str) -> Option<Raw<'a>> {
+        self.0.iter().find(|m| m.name.text == name).map(|m| m.value)
+    }
+
+    /// A text that is not empty.
+    pub fn text(&self, name: &str, scratch: &mut Scratch<'a>) -> Option<&'a str> {
+        match self.raw(name)? {
+            Raw::Text(t) => Some(t.resolve(scratch)).filter(|t| !t.is_empty()),
+            _ => None,
+        }
+    }
+
+    /// An integer, also one in quotes.
+    pub fn integer(&self, name: &str) -> Option<i64> {
+        self.digits(name)?.parse().ok()
+    }
+
+    /// The text of a number, also one in quotes.
+    fn digits(&self, name: &str) -> Option<&'a str> {
+        match self.raw(name)? {
+            Raw::Number(text) | Raw::Text(Text { text, escaped: false }) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A time from the members `<prefix>us`, `<prefix>ms`, `<prefix>ns`; 0 is none.
+    pub fn time(&self, us: &str, ms: &str, ns: &str) -> Option<i64> {
+        let us = self.integer(us).filter(|t| *t != 0);
+        let ms = || self.integer(ms).filter(|t| *t != 0).and_then(|t| t.checked_mul(1_000));
+        let ns = || self.integer(ns).filter(|t| *t != 0).map(|t| t.div_euclid(1_000));
+        us.or_else(ms).or_else(ns)
+    }
+
+    /// The outer times of an envelope.
+    pub fn times(&self, source: Option<i64>, broker: Option<i64>) -> Times {
+        Times { source, connector: self.time("ts_us", "ts_ms", "ts_ns"), broker }
+    }
+}
+
+/// Reads the `source` block.
+pub fn origin<'a>(members: &[Member<'a>], scratch: &mut Scratch<'a>) -> Origin<'a> {
+    let block = Block(members);
+    let snapshot = match block.raw("snapshot") {
+        Some(Raw::Bool(v)) => v,
+        Some(Raw::Text(t)) => !matches!(t.text, "false" | ""),
+        _ => false,
+    };
+    let source = SourceRef {
+        server: block.text("name", scratch),
+        db: block.text("db", scratch),
+        schema: block.text("schema", scratch),
+        table: block.text("table", scratch),
+    };
+    let gtid = block.text("gtid", scratch);
+    let transaction_id = block.digits("txId").filter(|t| !t.is_empty()).or(gtid);
+    let token = if snapshot { None } else { token(&block, &source, scratch) };
+    let time = block.time("ts_us", "ts_ms", "ts_ns");
+    Origin { source, time, snapshot, token, transaction_id }
+}
+
+/// The log position, by the connector's own rules. Positions of snapshots, positions that are empty
+/// or zero, and those of connectors whose order is not known, are none.
+fn token<'a>(block: &Block<'_, 'a>, source: &SourceRef<'a>, scratch: &mut Scratch<'a>) -> Option<Token<'a>> {
+    let connector = block.text("connector", scratch)?;
+    let mut position = [0u8; 96];
+    let (length, detail) = match connector {
+        "mysql" | "mariadb" => binlog(block, &mut position, scratch)?,
+        "postgresql" => (postgres(block, &mut position, scratch)?, ""),
+        "sqlserver" => (sql_server(block, &mut position)?, source.db.unwrap_or("")),
+        "oracle" => (oracle(block, &mut position)?, ""),
+        _ => return None,
+    };
+    let server_id = block.digits("server_id").unwrap_or("");
+    let name = source.server.unwrap_or("");
+    let server = scratch.put_str(|out| {
+        let written = write!(out, "{connector}/{name}/{server_id}/{detail}");
+        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    });
+    Some(Token { server, position: scratch.put(&position[..length]) })
+}
+
+/// Puts parts one after the other; `None` if they do not fit.
+fn put(position: &mut [u8], parts: &[&[u8]]) -> Option<usize> {
+    let mut at = 0;
+    for part in parts {
+        position.get_mut(at..at + part.len())?.copy_from_slice(part);
+        at += part.len();
+    }
+    Some(at)
+}
+
+/// The number at the end of the file's name, the position and the row, as integers. The rest of the
+/// file's name belongs to the server.
+fn binlog<'a>(
+    block: &Block<'_, 'a>,
+    position: &mut [u8],
+    scratch: &mut Scratch<'a>,
+) -> Option<(usize, &'a str)> {
+    let file = block.text("file", scratch)?;
+    let (base, number) = file.rsplit_once('.')?;
+    let number: u64 = number.parse().ok()?;
+    let pos = u64::try_from(block.integer("pos")?).ok().filter(|p| *p > 0)?;
+    let row = u64::try_from(block.integer("row").unwrap_or(0)).ok()?;
+    let parts = [number.to_be_bytes(), pos.to_be_bytes(), row.to_be_bytes()];
+    Some((put(position, &[&parts[0], &parts[1], &parts[2]])?, base))
+}
+
+/// The position of the last commit before the transaction, then the event's own: transactions
+/// interleave in the log, so the event's position alone does not order them.
+fn postgres<'a>(block: &Block<'_, 'a>, position: &mut [u8], scratch: &mut Scratch<'a>) -> Option<usize> {
+    let lsn = block.integer("lsn").filter(|n| *n > 0)?;
+    let sequence =
+        block.text("sequence", scratch).and_then(|s| serde_json::from_str::<[Option<String>; 2]>(s).ok());
+    let committed = sequence.and_then(|[first, _]| first?.parse().ok()).unwrap_or(lsn);
+    let ordered = |n: i64| ((n as u64) ^ (1 << 63)).to_be_bytes();
+    put(position, &[&ordered(committed), &ordered(lsn)])
+}
+
+/// Commit, change and serial number; the first two are hexadecimal digits of fixed width.
+fn sql_server(block: &Block<'_, '_>, position: &mut [u8]) -> Option<usize> {
+    let lsn = |name| block.digits(name).filter(|t| t.len() == 22);
+    let serial = u64::try_from(block.integer("event_serial_no").unwrap_or(0)).ok()?;
+    put(position, &[lsn("commit_lsn")?.as_bytes(), lsn("change_lsn")?.as_bytes(), &serial.to_be_bytes()])
+}
+
+/// Commit SCN, the change's own SCN, the redo record and the statement within it. Changes may share
+/// all of them: they are told apart by their number among those.
+fn oracle(block: &Block<'_, '_>, position: &mut [u8]) -> Option<usize> {
+    let scn = |name| block.digits(name)?.parse().ok().filter(|n: &u128| *n > 0).map(u128::to_be_bytes);
+    let record = block.digits("rs_id").unwrap_or("").trim();
+    let statement = u64::try_from(block.integer("ssn").unwrap_or(0)).ok()?;
+    put(position, &[&scn("commit_scn")?, &scn("scn")?, record.as_bytes(), b"\0", &statement.to_be_bytes()])
+}

@@ -1,0 +1,184 @@
+//! Rows of Parquet files. A damaged file is an error of the file, not of a row; the reader's panics
+//! are caught and are errors too.
+
+mod cells;
+
+use super::declare;
+use super::fields::Reject;
+use super::options::FormatOptions;
+use super::scratch::{ScratchBuffer, recycle};
+use crate::change::{Column, Decoded, Message};
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use asofdb_storage::value::Cell;
+use cells::cell;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::Type as PhysicalType;
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Rows that are decoded at a time.
+const BATCH_ROWS: usize = 4096;
+/// Room for the text of one row's times and documents, to begin with.
+const ROW_BYTES: usize = 64 << 10;
+
+/// Reads the rows of one file.
+pub(crate) struct ParquetRows {
+    reader: ParquetRecordBatchReader,
+    batch: Option<Batch>,
+    row: u64,
+    scratch: ScratchBuffer,
+    columns: Vec<Column<'static>>,
+    image: Vec<Column<'static>>,
+    ties: Vec<Cell<'static>>,
+}
+
+struct Batch {
+    names: Vec<String>,
+    columns: Vec<ArrayRef>,
+    rows: usize,
+    next: usize,
+}
+
+impl ParquetRows {
+    /// Opens a file at a row.
+    ///
+    /// # Errors
+    /// In words, if it is not Parquet or damaged.
+    pub fn open(file: File, row: u64) -> Result<ParquetRows, String> {
+        let reader = guarded(|| {
+            let options = ArrowReaderOptions::new();
+            let found = ArrowReaderMetadata::load(&file, options).map_err(|e| e.to_string())?;
+            let schema = without_int96(&found);
+            let options = ArrowReaderOptions::new().with_schema(schema);
+            let metadata =
+                ArrowReaderMetadata::try_new(found.metadata().clone(), options).map_err(|e| e.to_string())?;
+            let offset =
+                usize::try_from(row).map_err(|_| "the row to resume at is beyond the file".to_owned())?;
+            ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+                .with_batch_size(BATCH_ROWS)
+                .with_offset(offset)
+                .build()
+                .map_err(|e| e.to_string())
+        })?;
+        let scratch = ScratchBuffer::default();
+        let (columns, image, ties) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(ParquetRows { reader, batch: None, row, scratch, columns, image, ties })
+    }
+
+    /// Reads up to `rows_max` rows, hands each over with its number, and says how many there were;
+    /// 0 at the end.
+    ///
+    /// # Errors
+    /// In words, if the file is damaged.
+    pub fn read(
+        &mut self,
+        options: &FormatOptions,
+        rows_max: u64,
+        sink: &mut dyn FnMut(u64, Decoded<'_>),
+    ) -> Result<u64, String> {
+        if self.batch.as_ref().is_none_or(|b| b.next == b.rows) {
+            let reader = &mut self.reader;
+            self.batch = match guarded(|| reader.next().transpose().map_err(|e| e.to_string()))? {
+                Some(batch) => Some(Batch::of(&batch)?),
+                None => return Ok(0),
+            };
+        }
+        let Some(mut batch) = self.batch.take() else { return Ok(0) };
+        let count = ((batch.rows - batch.next) as u64).min(rows_max);
+        for _ in 0..count {
+            self.one(options, &batch, sink);
+            batch.next += 1;
+            self.row += 1;
+        }
+        self.batch = Some(batch);
+        Ok(count)
+    }
+
+    fn one(&mut self, options: &FormatOptions, batch: &Batch, sink: &mut dyn FnMut(u64, Decoded<'_>)) {
+        let ParquetRows { row, scratch, columns, image, ties, .. } = self;
+        let mut columns_now = recycle(std::mem::take(columns));
+        let mut image_now = recycle(std::mem::take(image));
+        let mut ties_now = recycle(std::mem::take(ties));
+        let nested = batch.columns.iter().map(|c| cells::text_bytes(c, batch.next)).sum::<usize>();
+        let mut scratch = scratch.scratch(ROW_BYTES + nested);
+        let message = Message { position: *row, ..Message::default() };
+        let mut change = || {
+            for (name, array) in batch.names.iter().zip(&batch.columns) {
+                let cell = guarded(|| cell(array, batch.next, &mut scratch))
+                    .map_err(|reason| Reject::new(format!("column `{name}`: {reason}")))?;
+                columns_now.push(Column { name, cell });
+            }
+            declare::plain_change(
+                options,
+                &message,
+                &columns_now,
+                &mut image_now,
+                &mut ties_now,
+                &mut scratch,
+            )
+        };
+        let change = change();
+        match change {
+            _ if scratch.overflowed() => {
+                sink(
+                    *row,
+                    Decoded::Quarantine(Reject::new("the row needs more room than it should").fault()),
+                );
+            }
+            Ok(None) => sink(*row, Decoded::Changes(&[])),
+            Ok(Some((mut change, filtered))) => {
+                change.declared.ties = &ties_now;
+                change.fields = &columns_now;
+                change.image = if filtered { &image_now } else { &columns_now };
+                sink(*row, Decoded::Changes(&[change]));
+            }
+            Err(reject) => sink(*row, Decoded::Quarantine(reject.fault())),
+        }
+        (*columns, *image, *ties) = (recycle(columns_now), recycle(image_now), recycle(ties_now));
+    }
+}
+
+impl Batch {
+    fn of(batch: &RecordBatch) -> Result<Batch, String> {
+        let names = batch.schema().fields().iter().map(|f| f.name().clone()).collect();
+        let plain = |array: &ArrayRef| match array.data_type() {
+            DataType::Dictionary(_, value) => {
+                guarded(|| arrow::compute::cast(array, value).map_err(|e| e.to_string()))
+            }
+            _ => Ok(array.clone()),
+        };
+        let columns = batch.columns().iter().map(plain).collect::<Result<_, String>>()?;
+        Ok(Batch { names, columns, rows: batch.num_rows(), next: 0 })
+    }
+}
+
+/// The file's schema with INT96 as microseconds: nanoseconds would wrap around outside of 1677 to
+/// 2262 without a word.
+fn without_int96(found: &ArrowReaderMetadata) -> Arc<Schema> {
+    let parquet = found.metadata().file_metadata().schema_descr();
+    let roots = parquet.root_schema().get_fields();
+    let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+    let fields = found.schema().fields().iter().enumerate().map(|(i, field)| {
+        let int96 =
+            roots.get(i).is_some_and(|t| t.is_primitive() && t.get_physical_type() == PhysicalType::INT96);
+        if int96 {
+            Arc::new(Field::new(field.name(), micros.clone(), field.is_nullable()))
+        } else {
+            field.clone()
+        }
+    });
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), found.schema().metadata().clone()))
+}
+
+/// Runs code of the reader on data that nobody has checked.
+fn guarded<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("the file is damaged".to_owned()))
+}
+
+#[cfg(test)]
+#[path = "parquet_tests.rs"]
+mod tests;

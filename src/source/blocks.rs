@@ -1,0 +1,145 @@
+//! Reading a file in blocks, with a digest of what was consumed.
+
+use sha2::{Digest, Sha256};
+use std::io::{self, Read};
+
+/// How much is read at a time.
+const BLOCK_BYTES: usize = 1 << 20;
+
+/// A window over a stream of bytes that moves forward only.
+pub(super) struct Blocks {
+    input: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    hashed: usize,
+    hash: Sha256,
+    /// Bytes consumed.
+    pub bytes: u64,
+    /// Nothing is left to read behind the window.
+    pub at_end: bool,
+}
+
+impl Blocks {
+    pub fn new(input: Box<dyn Read + Send>) -> Blocks {
+        let hash = Sha256::new();
+        Blocks { input, buffer: Vec::new(), start: 0, end: 0, hashed: 0, hash, bytes: 0, at_end: false }
+    }
+
+    /// The bytes that were read and not consumed.
+    pub fn window(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Reads on; the window grows unless the input is at its end.
+    pub fn fill(&mut self) -> io::Result<()> {
+        if self.start > 0 {
+            self.settle();
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            (self.start, self.hashed) = (0, 0);
+        }
+        if self.buffer.len() < self.end + BLOCK_BYTES {
+            self.buffer.resize(self.end + BLOCK_BYTES, 0);
+        }
+        loop {
+            match self.input.read(&mut self.buffer[self.end..]) {
+                Ok(0) => self.at_end = true,
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Moves the window past its first `n` bytes.
+    pub fn consume(&mut self, n: usize) {
+        let n = n.min(self.end - self.start);
+        self.start += n;
+        self.bytes += n as u64;
+    }
+
+    fn settle(&mut self) {
+        self.hash.update(&self.buffer[self.hashed..self.start]);
+        self.hashed = self.start;
+    }
+
+    /// SHA-256 of what was consumed, in hexadecimal digits.
+    pub fn digest(&mut self) -> String {
+        self.settle();
+        hex(&self.hash.clone().finalize())
+    }
+
+    /// Consumes exactly `n` bytes; whether there were so many.
+    pub fn skip(&mut self, mut n: u64) -> io::Result<bool> {
+        while n > 0 {
+            let here = (self.window().len() as u64).min(n);
+            self.consume(here as usize);
+            n -= here;
+            if n > 0 {
+                if self.at_end {
+                    return Ok(false);
+                }
+                self.fill()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Finds the end of the line at the start of the window, reading on as needed.
+    pub fn line(&mut self, bytes_max: usize) -> io::Result<Line> {
+        let mut searched = 0;
+        loop {
+            if let Some(n) = memchr::memchr(b'\n', &self.window()[searched..]) {
+                return Ok(Line::Whole { text: searched + n, all: searched + n + 1 });
+            }
+            searched = self.window().len();
+            if self.at_end {
+                return Ok(if searched == 0 {
+                    Line::None
+                } else {
+                    Line::Whole { text: searched, all: searched }
+                });
+            }
+            if searched > bytes_max {
+                return Ok(Line::TooLong);
+            }
+            self.fill()?;
+        }
+    }
+
+    /// Consumes up to the next line break, holding one block at a time; how many bytes.
+    pub fn skip_line(&mut self) -> io::Result<u64> {
+        let from = self.bytes;
+        loop {
+            let found = memchr::memchr(b'\n', self.window());
+            self.consume(found.map_or(self.window().len(), |n| n + 1));
+            if found.is_some() || self.at_end {
+                return Ok(self.bytes - from);
+            }
+            self.fill()?;
+        }
+    }
+}
+
+/// A line at the start of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// `text` bytes, `all` with its line break.
+    Whole { text: usize, all: usize },
+    /// Longer than it may be.
+    TooLong,
+    /// There is nothing left.
+    None,
+}
+
+/// Hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut out, b| {
+        let written = write!(out, "{b:02x}");
+        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+        out
+    })
+}

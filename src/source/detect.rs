@@ -1,0 +1,124 @@
+//! Telling containers and formats by content.
+
+use super::kdump::Kdump;
+use crate::format::Format;
+
+/// How messages stand in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Container {
+    /// One message a line.
+    Lines,
+    /// One record of Kafka a line.
+    Kdump,
+    /// One array of messages.
+    Array,
+    /// Records of CSV.
+    Csv,
+    /// Rows of Parquet.
+    Parquet,
+}
+
+/// Lines that are looked at.
+const LINES_MAX: usize = 100;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const PARQUET: &[u8] = b"PAR1";
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+pub(super) fn compression(head: &[u8]) -> Compression {
+    match head {
+        h if h.starts_with(GZIP) => Compression::Gzip,
+        h if h.starts_with(ZSTD) => Compression::Zstd,
+        _ => Compression::None,
+    }
+}
+
+/// Names of files that hold no data are passed over in directories, unless a format is named.
+pub(super) fn looks_like_data(name: &str) -> bool {
+    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
+    matches!(
+        end.as_str(),
+        "json" | "jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "txt" | "log" | "dump" | ""
+    )
+}
+
+/// What a file is, from its first bytes and, for lines that could be JSON or CSV, its name.
+pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Container, Format) {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    match declared {
+        Some(Format::Csv) => return (Container::Csv, Format::Csv),
+        Some(Format::Parquet) => return (Container::Parquet, Format::Parquet),
+        _ if head.starts_with(PARQUET) => return (Container::Parquet, Format::Parquet),
+        _ => {}
+    }
+    let lines =
+        || head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty()).take(LINES_MAX);
+    let base = name.strip_suffix(".gz").unwrap_or(name).to_ascii_lowercase();
+    let json_name = [".json", ".jsonl", ".ndjson"].iter().any(|e| base.ends_with(e));
+    let first = lines().next().unwrap_or(b"");
+    if declared.is_none() && !json_name && !matches!(first.first(), Some(b'{' | b'[' | b'n')) {
+        return (Container::Csv, Format::Csv);
+    }
+    let dump =
+        base.ends_with(".kdump.jsonl") || lines().any(|l| std::str::from_utf8(l).is_ok_and(Kdump::is_record));
+    if dump {
+        return (Container::Kdump, declared.unwrap_or_else(|| of_records(lines())));
+    }
+    let container = if first.starts_with(b"[") { Container::Array } else { Container::Lines };
+    let format = declared.unwrap_or_else(|| {
+        let messages = match container {
+            Container::Array => Format::of_message(first_element(head)),
+            _ if lines().any(|l| Format::of_message(l) == Format::DebeziumJson) => Format::DebeziumJson,
+            _ => Format::Json,
+        };
+        messages
+    });
+    (container, format)
+}
+
+fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Format {
+    let (mut format, mut dump) = (Format::Json, Kdump::default());
+    for line in lines {
+        dump.read(line, &mut |record| {
+            if let Ok((record, _)) = record
+                && record.value.is_some_and(|v| Format::of_message(v) == Format::DebeziumJson)
+            {
+                format = Format::DebeziumJson;
+            }
+        });
+    }
+    format
+}
+
+/// The first object of an array, if it ends within these bytes.
+fn first_element(head: &[u8]) -> &[u8] {
+    let (mut depth, mut quoted, mut escaped, mut from) = (0, false, false, None);
+    for (at, b) in head.iter().enumerate() {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' if !quoted => {
+                from = from.or(Some(at));
+                depth += 1;
+            }
+            b'}' if !quoted => {
+                depth -= 1;
+                if let (0, Some(from)) = (depth, from) {
+                    return &head[from..=at];
+                }
+            }
+            _ => {}
+        }
+    }
+    b""
+}

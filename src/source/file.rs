@@ -1,0 +1,396 @@
+//! One open file: its container, its decoder, and how far it was read.
+
+use super::blocks::{Blocks, Line};
+use super::detect::{Container, detect};
+use super::kdump::Kdump;
+use super::position::{Place, SourceError, SourcePosition};
+use crate::change::{Decoded, Fault, Message};
+use crate::format::fields::Reject;
+use crate::format::json;
+use crate::format::parquet::ParquetRows;
+use crate::format::{Csv, Decoder, Format, FormatOptions, RecordEnd, record_end};
+use std::collections::BTreeMap;
+
+/// Receives messages with their places.
+pub type PlacedSink<'s> = dyn FnMut(&Place<'_>, Decoded<'_>) + 's;
+
+/// Once a quote was found open to the end of what may be read, later ones are looked for this far.
+const QUOTE_BYTES_MAX: usize = 64 << 10;
+
+/// A file being read.
+pub(super) struct OpenFile {
+    pub position: SourcePosition,
+    pub shown: String,
+    pub format: Format,
+    blocks: Blocks,
+    body: Body,
+    options: FormatOptions,
+    /// Offsets of topic partitions, by stream: the next one to be delivered.
+    pub partitions: BTreeMap<String, u64>,
+    touched: bool,
+}
+
+enum Body {
+    Lines(Decoder),
+    Kdump(Decoder, Kdump),
+    Array(Decoder),
+    Csv(Csv, usize),
+    Parquet(Box<ParquetRows>),
+}
+
+/// What is common to the places of one file.
+struct At<'p> {
+    position: &'p SourcePosition,
+    file: &'p str,
+    line: u64,
+    byte: u64,
+}
+
+impl At<'_> {
+    fn place<'x>(&'x self, raw: &'x [u8]) -> Place<'x> {
+        Place {
+            stream: &self.position.stream,
+            stream_generation: self.position.stream_generation,
+            origin: &self.position.origin,
+            origin_generation: self.position.origin_generation,
+            position: self.position.next,
+            file: self.file,
+            line: self.line,
+            byte: self.byte,
+            raw,
+        }
+    }
+}
+
+impl OpenFile {
+    /// Opens what `blocks` reads from its start, and passes over what `position` says was read.
+    pub fn open(
+        mut blocks: Blocks,
+        position: SourcePosition,
+        shown: String,
+        declared: Option<Format>,
+        options: &FormatOptions,
+        parquet: impl FnOnce() -> std::io::Result<std::fs::File>,
+    ) -> Result<OpenFile, SourceError> {
+        let failed = |e: &dyn ToString| SourceError::new(&shown, e.to_string());
+        while blocks.window().len() < 64 << 10 && !blocks.at_end {
+            blocks.fill().map_err(|e| failed(&e))?;
+        }
+        let (container, format) = detect(&shown, blocks.window(), declared);
+        let mut options = options.clone();
+        if container == Container::Csv
+            && shown.trim_end_matches(".gz").ends_with(".tsv")
+            && options.delimiter == b','
+        {
+            options.delimiter = b'\t';
+        }
+        let decoder =
+            || Decoder::new(format, options.clone()).ok_or_else(|| failed(&"is no file of messages"));
+        let (mut lines, mut header_bytes) = (position.lines, 0);
+        if container != Container::Parquet && blocks.window().starts_with(b"\xef\xbb\xbf") {
+            header_bytes = 3;
+            blocks.consume(3);
+        }
+        let body = match container {
+            Container::Lines => Body::Lines(decoder()?),
+            Container::Kdump => Body::Kdump(decoder()?, Kdump::default()),
+            Container::Array => Body::Array(decoder()?),
+            Container::Csv => {
+                let (header, bytes, header_lines) =
+                    csv_header(&mut blocks, &options).map_err(|e| failed(&e))?;
+                header_bytes += bytes;
+                lines = lines.max(header_lines);
+                Body::Csv(Csv::new(header), options.message_bytes_max)
+            }
+            Container::Parquet => {
+                let file = parquet().map_err(|e| failed(&e))?;
+                Body::Parquet(Box::new(ParquetRows::open(file, position.next).map_err(|e| failed(&e))?))
+            }
+        };
+        let ahead = position.bytes.saturating_sub(header_bytes as u64);
+        blocks.skip(ahead).map_err(|e| failed(&e))?;
+        let position = SourcePosition { lines, ..position };
+        Ok(OpenFile {
+            position,
+            shown,
+            format,
+            blocks,
+            body,
+            options,
+            partitions: BTreeMap::new(),
+            touched: false,
+        })
+    }
+
+    /// Reads up to `messages_max` messages; how many there were. Fewer means the file is at its end.
+    pub fn read(&mut self, messages_max: u64, sink: &mut PlacedSink<'_>) -> Result<u64, SourceError> {
+        let mut count = 0;
+        while count < messages_max {
+            let more = match &mut self.body {
+                Body::Parquet(_) => self.rows(messages_max - count, sink),
+                Body::Array(_) => self.array(sink),
+                Body::Csv(..) => self.record(sink),
+                Body::Lines(_) | Body::Kdump(..) => self.line(sink),
+            };
+            match more.map_err(|reason| SourceError::new(&self.shown, reason))? {
+                0 => break,
+                n => count += n,
+            }
+        }
+        self.touched |= count > 0;
+        Ok(count)
+    }
+
+    /// How far the file was read: itself, then the topic partitions in it.
+    pub fn positions(&mut self) -> Vec<SourcePosition> {
+        self.position.bytes = self.blocks.bytes;
+        self.position.digest = self.blocks.digest();
+        let mut out = vec![self.position.clone()];
+        out.extend(self.partitions.iter().map(|(stream, next)| SourcePosition {
+            stream: stream.clone(),
+            stream_generation: self.position.stream_generation,
+            origin: String::new(),
+            origin_generation: 0,
+            next: *next,
+            bytes: 0,
+            digest: String::new(),
+            lines: 0,
+        }));
+        out
+    }
+
+    fn line(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+        loop {
+            let at = At {
+                position: &self.position,
+                file: &self.shown,
+                line: self.position.lines + 1,
+                byte: self.blocks.bytes,
+            };
+            let (text, all) =
+                match self.blocks.line(self.options.message_bytes_max).map_err(|e| e.to_string())? {
+                    Line::None => return Ok(0),
+                    Line::TooLong => {
+                        too_long(&mut self.blocks, &at, self.options.message_bytes_max, sink)?;
+                        self.position.lines += 1;
+                        self.position.next += 1;
+                        return Ok(1);
+                    }
+                    Line::Whole { text, all } => (text, all),
+                };
+            let line = &self.blocks.window()[..text];
+            if line.iter().all(u8::is_ascii_whitespace) {
+                self.blocks.consume(all);
+                self.position.lines += 1;
+                continue;
+            }
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            match &mut self.body {
+                Body::Kdump(decoder, dump) => {
+                    kdump_line(decoder, dump, line, &at, &mut self.partitions, sink)
+                }
+                Body::Lines(decoder) => {
+                    let message =
+                        Message { value: Some(line), position: at.position.next, ..Message::default() };
+                    decoder.decode(&message, &mut |decoded| sink(&at.place(line), decoded));
+                }
+                _ => {}
+            }
+            self.blocks.consume(all);
+            self.position.lines += 1;
+            self.position.next += 1;
+            return Ok(1);
+        }
+    }
+
+    fn record(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+        let Body::Csv(csv, quote_bytes_max) = &mut self.body else { return Ok(0) };
+        loop {
+            let at = At {
+                position: &self.position,
+                file: &self.shown,
+                line: self.position.lines + 1,
+                byte: self.blocks.bytes,
+            };
+            let Some(end) = csv_record(&mut self.blocks, self.options.delimiter, quote_bytes_max)? else {
+                return Ok(0);
+            };
+            if end == 0 {
+                too_long(&mut self.blocks, &at, self.options.message_bytes_max, sink)?;
+                self.position.lines += 1;
+                self.position.next += 1;
+                return Ok(1);
+            }
+            let record = &self.blocks.window()[..end];
+            let lines = memchr::memchr_iter(b'\n', record).count().max(1) as u64;
+            let blank = matches!(record, b"\n" | b"\r\n" | b"\r");
+            if !blank {
+                let message =
+                    Message { value: Some(record), position: at.position.next, ..Message::default() };
+                let raw = record.strip_suffix(b"\n").unwrap_or(record);
+                csv.decode(&self.options, &message, &mut |decoded| sink(&at.place(raw), decoded));
+            }
+            self.blocks.consume(end);
+            self.position.lines += lines;
+            if !blank {
+                self.position.next += 1;
+                return Ok(1);
+            }
+        }
+    }
+
+    /// An array is one value and read at once; its elements are the messages. What turns out to be
+    /// none is read as lines.
+    fn array(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+        let Body::Array(decoder) = &mut self.body else { return Ok(0) };
+        while !self.blocks.at_end && self.blocks.window().len() <= self.options.message_bytes_max {
+            self.blocks.fill().map_err(|e| e.to_string())?;
+        }
+        let window = self.blocks.window();
+        let mut elements = Vec::new();
+        let whole = self.blocks.at_end
+            && std::str::from_utf8(window).is_ok_and(|text| json::elements(text, &mut elements).is_ok());
+        if !whole {
+            let decoder = Decoder::new(self.format, self.options.clone()).ok_or("is no file of messages")?;
+            self.body = Body::Lines(decoder);
+            return self.line(sink);
+        }
+        let done = self.position.next;
+        let mut count = 0;
+        for (i, element) in elements.iter().enumerate().skip(done as usize) {
+            let end = elements.get(i + 1).map_or(window.len(), |next| next.at);
+            let raw = window[element.at..end].trim_ascii();
+            let raw = if i + 1 == elements.len() { raw.strip_suffix(b"]") } else { raw.strip_suffix(b",") };
+            let raw = raw.unwrap_or(b"").trim_ascii();
+            let line = memchr::memchr_iter(b'\n', &window[..element.at]).count() as u64 + 1;
+            let at = At { position: &self.position, file: &self.shown, line, byte: element.at as u64 };
+            let message = Message { value: Some(raw), position: at.position.next, ..Message::default() };
+            decoder.decode(&message, &mut |decoded| sink(&at.place(raw), decoded));
+            self.position.next += 1;
+            count += 1;
+        }
+        let all = window.len();
+        self.blocks.consume(all);
+        Ok(count)
+    }
+
+    fn rows(&mut self, messages_max: u64, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+        let Body::Parquet(rows) = &mut self.body else { return Ok(0) };
+        // The digest of the whole file is its identity.
+        while !self.blocks.at_end || !self.blocks.window().is_empty() {
+            let n = self.blocks.window().len();
+            self.blocks.consume(n);
+            self.blocks.fill().map_err(|e| e.to_string())?;
+        }
+        let (position, file) = (&mut self.position, &self.shown);
+        rows.read(&self.options, messages_max, &mut |row, decoded| {
+            position.next = row;
+            let at = At { position, file, line: row + 1, byte: 0 };
+            sink(&at.place(&[]), decoded);
+            position.next = row + 1;
+        })
+    }
+}
+
+/// Quarantines the line at the start of the window without holding it, and goes past it.
+fn too_long(blocks: &mut Blocks, at: &At<'_>, max: usize, sink: &mut PlacedSink<'_>) -> Result<(), String> {
+    let head = blocks.window()[..blocks.window().len().min(1024)].to_vec();
+    let bytes = blocks.skip_line().map_err(|e| e.to_string())?;
+    let reason = format!("the message has {bytes} bytes, more than the {max} allowed");
+    let hint = "the limit on the size of a message can be raised";
+    sink(&at.place(&head), Decoded::Quarantine(Fault { reason: &reason, hint, offset: 0 }));
+    Ok(())
+}
+
+fn kdump_line(
+    decoder: &mut Decoder,
+    dump: &mut Kdump,
+    line: &[u8],
+    at: &At<'_>,
+    partitions: &mut BTreeMap<String, u64>,
+    sink: &mut PlacedSink<'_>,
+) {
+    dump.read(line, &mut |record| match record {
+        Err(reject) => {
+            let reject: &Reject = reject;
+            sink(&at.place(line), Decoded::Quarantine(reject.fault()));
+        }
+        Ok((record, headers)) => {
+            let stream = format!("{}#{}/{}", at.position.stream, record.topic, record.partition);
+            let file = if at.position.origin.is_empty() {
+                String::new()
+            } else {
+                format!("/{}", at.position.origin)
+            };
+            let stream = if file.is_empty() {
+                stream
+            } else {
+                format!("{}{file}#{}/{}", at.position.stream, record.topic, record.partition)
+            };
+            let next = partitions.entry(stream.clone()).or_insert(0);
+            let place = Place {
+                stream: &stream,
+                origin: "",
+                origin_generation: 0,
+                position: record.offset,
+                ..at.place(line)
+            };
+            if record.offset < *next {
+                return sink(&place, Decoded::Ignored("repeated_offset"));
+            }
+            *next = record.offset.saturating_add(1);
+            let message = Message {
+                key: record.key,
+                value: record.value,
+                headers,
+                broker_time: record.time,
+                topic: Some(record.topic),
+                position: record.offset,
+            };
+            decoder.decode(&message, &mut |decoded| sink(&place, decoded));
+        }
+    });
+}
+
+/// The names of the columns, and how many bytes and lines they took.
+fn csv_header(blocks: &mut Blocks, options: &FormatOptions) -> Result<(Vec<String>, usize, u64), String> {
+    if let Some(names) = &options.header {
+        return Ok((names.clone(), 0, 0));
+    }
+    let mut limit = options.message_bytes_max;
+    let end = csv_record(blocks, options.delimiter, &mut limit)?.unwrap_or(0);
+    let record = &blocks.window()[..end];
+    let lines = memchr::memchr_iter(b'\n', record).count() as u64;
+    let names = if end == 0 { Vec::new() } else { Csv::header(record, options.delimiter)? };
+    blocks.consume(end);
+    Ok((names, end, lines))
+}
+
+/// The length of the record at the start of the window; `None` at the end, 0 if it is too long. A
+/// quote that stays open to the limit makes a record of its first line alone.
+fn csv_record(blocks: &mut Blocks, delimiter: u8, bytes_max: &mut usize) -> Result<Option<usize>, String> {
+    let mut look_at = 0;
+    loop {
+        let window = blocks.window();
+        // A record that is still open is looked at again only when there is twice as much of it.
+        if window.len() >= look_at || blocks.at_end {
+            let open = match record_end(window, delimiter) {
+                RecordEnd::At(end) => return Ok(Some(end)),
+                RecordEnd::Open { quoted } => quoted,
+            };
+            let ends = blocks.at_end || window.len() > *bytes_max;
+            if ends && window.is_empty() {
+                return Ok(None);
+            }
+            if ends && open {
+                *bytes_max = (*bytes_max).min(QUOTE_BYTES_MAX);
+                return Ok(Some(memchr::memchr(b'\n', window).map_or(window.len(), |n| n + 1)));
+            }
+            if ends {
+                return Ok(Some(if blocks.at_end { window.len() } else { 0 }));
+            }
+            look_at = window.len() * 2;
+        }
+        blocks.fill().map_err(|e| e.to_string())?;
+    }
+}

@@ -1,0 +1,238 @@
+//! Files, globs, directories and standard input as one source.
+
+use super::blocks::Blocks;
+use super::detect::{Compression, compression, looks_like_data};
+use super::file::{OpenFile, PlacedSink};
+use super::paths::{Input, expand};
+use super::position::{Notice, SourceError, SourcePosition};
+use crate::format::{Format, FormatOptions};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Read, Seek};
+
+/// What to read, and as what.
+#[derive(Default)]
+pub struct FileOptions {
+    /// The format; `None` = by content.
+    pub format: Option<Format>,
+    /// How it is read.
+    pub options: FormatOptions,
+    /// Name of the stream that standard input is. Without one it has no identity: every run is a new
+    /// stream.
+    pub stdin_name: Option<String>,
+    /// Standard input, read for the path `-`.
+    pub stdin: Option<Box<dyn Read + Send>>,
+}
+
+/// Reads files from where an earlier run left off.
+pub struct FileSource {
+    options: FileOptions,
+    queue: VecDeque<Input>,
+    current: Option<OpenFile>,
+    fresh: bool,
+    known: Vec<SourcePosition>,
+    positions: Vec<SourcePosition>,
+    notices: Vec<Notice>,
+}
+
+impl FileSource {
+    /// A source of all files that `inputs` name: paths, globs, directories, `-`. `known` are the
+    /// positions that earlier runs stored, of these and any other streams.
+    ///
+    /// # Errors
+    /// If a path does not exist, is neither a file nor a directory, or a glob matches nothing.
+    pub fn open(
+        inputs: &[String],
+        options: FileOptions,
+        known: Vec<SourcePosition>,
+    ) -> Result<FileSource, SourceError> {
+        let mut notices = Vec::new();
+        let mut queue = VecDeque::new();
+        for name in inputs {
+            if name == "-" {
+                let stream = options.stdin_name.clone().unwrap_or_else(|| "-".to_owned());
+                queue.push_back(Input { stream, origin: String::new(), path: "-".into(), named: true });
+                continue;
+            }
+            for input in expand(name, &mut notices)? {
+                if input.named || options.format.is_some() || looks_like_data(&input.origin) {
+                    queue.push_back(input);
+                } else {
+                    let reason = "its name is not that of a data file".to_owned();
+                    notices.push(Notice::Skipped { file: input.shown(), reason });
+                }
+            }
+        }
+        let positions = Vec::new();
+        Ok(FileSource { options, queue, current: None, fresh: false, known, positions, notices })
+    }
+
+    /// Reads up to `messages_max` messages (an array file is one piece and may exceed it); whether
+    /// there may be more. Every message is handed to `sink` once.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is damaged as a whole. What was handed out before it counts.
+    pub fn read(&mut self, messages_max: u64, sink: &mut PlacedSink<'_>) -> Result<bool, SourceError> {
+        let mut left = messages_max;
+        while left > 0 {
+            let mut file = match self.current.take() {
+                Some(file) => file,
+                None => match self.queue.pop_front() {
+                    Some(input) => self.start(input)?,
+                    None => return Ok(false),
+                },
+            };
+            let count = file.read(left, sink)?;
+            for position in file.positions() {
+                self.note(position);
+            }
+            if count < left {
+                self.finished(&mut file);
+            } else {
+                self.current = Some(file);
+            }
+            left = left.saturating_sub(count);
+        }
+        Ok(self.current.is_some() || !self.queue.is_empty())
+    }
+
+    /// Positions that changed since the last call; they belong into the commit of the messages read
+    /// since then.
+    pub fn take_positions(&mut self) -> Vec<SourcePosition> {
+        std::mem::take(&mut self.positions)
+    }
+
+    /// What is to be said since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn note(&mut self, position: SourcePosition) {
+        let same = |p: &SourcePosition| same_place(p, &position);
+        self.positions.retain(|p| !same(p));
+        self.positions.push(position);
+    }
+
+    fn start(&mut self, input: Input) -> Result<OpenFile, SourceError> {
+        let (blocks, position) = self.resume(&input)?;
+        let shown = input.shown();
+        let parquet = || File::open(&input.path);
+        let (stream, generation) = (position.stream.clone(), position.stream_generation);
+        self.fresh = position.bytes == 0;
+        let mut file = OpenFile::open(
+            blocks,
+            position,
+            shown.clone(),
+            self.options.format,
+            &self.options.options,
+            parquet,
+        )?;
+        let inside = match input.origin.as_str() {
+            "" => format!("{stream}#"),
+            origin => format!("{stream}/{origin}#"),
+        };
+        let partitions = self.known.iter().filter(|p| p.stream_generation == generation);
+        let partitions = partitions.filter(|p| p.stream.starts_with(&inside));
+        file.partitions.extend(partitions.map(|p| (p.stream.clone(), p.next)));
+        if self.options.format.is_none() {
+            self.notices.push(Notice::Detected { file: shown, format: file.format });
+        }
+        Ok(file)
+    }
+
+    /// Opens a file and finds the position whose content it begins with.
+    fn resume(&mut self, input: &Input) -> Result<(Blocks, SourcePosition), SourceError> {
+        let mut before: Vec<SourcePosition> =
+            self.known.iter().filter(|p| of_input(p, input)).cloned().collect();
+        before.sort_by_key(|p| std::cmp::Reverse((p.stream_generation, p.origin_generation)));
+        let stdin = input.path.as_os_str() == "-";
+        if stdin && self.options.stdin_name.is_none() {
+            return Ok((self.blocks(input)?, fresh(input, before.first())));
+        }
+        for position in &before {
+            let mut blocks = self.blocks(input)?;
+            let failed = |e: std::io::Error| SourceError::new(input.shown(), e);
+            let same = blocks.skip(position.bytes).map_err(failed)? && blocks.digest() == position.digest;
+            if same && stdin {
+                return Err(SourceError::new("-", "a named standard input cannot be resumed")
+                    .hint("give the file itself, or another --source-name"));
+            }
+            if same {
+                return Ok((self.blocks(input)?, position.clone()));
+            }
+        }
+        if !before.is_empty() {
+            self.notices.push(Notice::OtherContent { file: input.shown() });
+        }
+        Ok((self.blocks(input)?, fresh(input, before.first())))
+    }
+
+    fn blocks(&mut self, input: &Input) -> Result<Blocks, SourceError> {
+        let shown = input.shown();
+        if shown == "-" {
+            let stdin = self.options.stdin.take();
+            return stdin
+                .map(Blocks::new)
+                .ok_or_else(|| SourceError::new("-", "standard input is not at hand"));
+        }
+        let failed = |e: std::io::Error| SourceError::new(&shown, e);
+        let mut file = File::open(&input.path).map_err(failed)?;
+        let mut head = [0; 4];
+        let n = file.read(&mut head).map_err(failed)?;
+        file.rewind().map_err(failed)?;
+        match compression(&head[..n]) {
+            Compression::None => Ok(Blocks::new(Box::new(file))),
+            Compression::Gzip => Ok(Blocks::new(Box::new(flate2::read::MultiGzDecoder::new(file)))),
+            Compression::Zstd => {
+                Err(SourceError::new(&shown, "files compressed with zstd cannot be read yet")
+                    .hint(format!("zstd -dc {shown} | asof ingest STORE - --source-name {shown}")))
+            }
+        }
+    }
+
+    fn finished(&mut self, file: &mut OpenFile) {
+        let now = file.position.clone();
+        if self.fresh && now.bytes > 0 {
+            let twin = self
+                .known
+                .iter()
+                .find(|p| p.bytes == now.bytes && p.digest == now.digest && !same_place(p, &now));
+            if let Some(twin) = twin {
+                let other = if twin.origin.is_empty() {
+                    twin.stream.clone()
+                } else {
+                    format!("{}/{}", twin.stream, twin.origin)
+                };
+                self.notices.push(Notice::SameContent { file: file.shown.clone(), other });
+            }
+        }
+        self.known.retain(|p| !same_place(p, &now));
+        self.known.push(now);
+    }
+}
+
+fn same_place(a: &SourcePosition, b: &SourcePosition) -> bool {
+    (&a.stream, a.stream_generation, &a.origin, a.origin_generation)
+        == (&b.stream, b.stream_generation, &b.origin, b.origin_generation)
+}
+
+fn of_input(p: &SourcePosition, input: &Input) -> bool {
+    p.stream == input.stream && p.origin == input.origin && !p.digest.is_empty()
+}
+
+/// The start of a file nobody has read, or that comes with other content: a new stream, or within a
+/// directory a new origin.
+fn fresh(input: &Input, last: Option<&SourcePosition>) -> SourcePosition {
+    let next = |generation: fn(&SourcePosition) -> u32| last.map_or(0, |p| generation(p) + 1);
+    let inside = !input.origin.is_empty();
+    SourcePosition {
+        stream: input.stream.clone(),
+        stream_generation: if inside { 0 } else { next(|p| p.stream_generation) },
+        origin: input.origin.clone(),
+        origin_generation: if inside { next(|p| p.origin_generation) } else { 0 },
+        next: 0,
+        bytes: 0,
+        digest: String::new(),
+        lines: 0,
+    }
+}

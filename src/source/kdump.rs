@@ -1,0 +1,125 @@
+//! Kafka dumps as files: one record a line, with topic, partition, offset, time, headers, and key
+//! and value as text or base64.
+
+use crate::change::Header;
+use crate::format::fields::Reject;
+use crate::format::json::{self, Member, Raw};
+use crate::format::scratch::{Scratch, ScratchBuffer, recycle};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// A record of a dump.
+#[derive(Debug)]
+pub(super) struct Record<'a> {
+    pub topic: &'a str,
+    pub partition: u32,
+    pub offset: u64,
+    /// Microseconds.
+    pub time: Option<i64>,
+    pub key: Option<&'a [u8]>,
+    pub value: Option<&'a [u8]>,
+}
+
+/// Reads records; buffers are kept from line to line.
+#[derive(Debug, Default)]
+pub(super) struct Kdump {
+    scratch: ScratchBuffer,
+    members: Vec<Member<'static>>,
+    headers: Vec<Header<'static>>,
+}
+
+impl Kdump {
+    /// Whether a line looks like a record of a dump.
+    pub fn is_record(line: &str) -> bool {
+        let has = |name| json::member(line, name).is_some();
+        has("topic") && has("partition") && has("offset") && (has("value") || has("value_b64"))
+    }
+
+    /// Reads one line and hands the record over with its headers.
+    pub fn read(&mut self, line: &[u8], take: &mut dyn FnMut(Result<(Record<'_>, &[Header<'_>]), &Reject>)) {
+        let Kdump { scratch, members, headers } = self;
+        let mut scratch = scratch.scratch(line.len() * 2);
+        let mut members_now = recycle(std::mem::take(members));
+        let mut headers_now = recycle(std::mem::take(headers));
+        match record(line, &mut members_now, &mut headers_now, &mut scratch) {
+            Ok(record) => take(Ok((record, &headers_now))),
+            Err(reject) => take(Err(&reject)),
+        }
+        (*members, *headers) = (recycle(members_now), recycle(headers_now));
+    }
+}
+
+fn record<'a>(
+    line: &'a [u8],
+    members: &mut Vec<Member<'a>>,
+    headers: &mut Vec<Header<'a>>,
+    scratch: &mut Scratch<'a>,
+) -> Result<Record<'a>, Reject> {
+    json::members(json::message_text(line)?, members)?;
+    let find = |name: &str| members.iter().find(|m| m.name.text == name).map(|m| m.value);
+    let number = |name: &str| match find(name) {
+        Some(Raw::Number(text)) => text.parse::<u64>().ok(),
+        _ => None,
+    };
+    let wrong = |name: &str| {
+        Reject::new(format!("the record has no {name}")).hint("a line of a Kafka dump is one record")
+    };
+    let topic = match find("topic") {
+        Some(Raw::Text(t)) => t.resolve(scratch),
+        _ => return Err(wrong("topic")),
+    };
+    let partition =
+        number("partition").and_then(|n| u32::try_from(n).ok()).ok_or_else(|| wrong("partition"))?;
+    let offset = number("offset").ok_or_else(|| wrong("offset"))?;
+    let time = match find("timestamp") {
+        Some(Raw::Number(text)) => {
+            text.parse::<i64>().ok().filter(|t| *t > 0).and_then(|t| t.checked_mul(1_000))
+        }
+        _ => None,
+    };
+    let key = bytes(find("key"), find("key_b64"), "key", scratch)?;
+    let value = bytes(find("value"), find("value_b64"), "value", scratch)?;
+    if let Some(Raw::Nested { text, .. }) = find("headers") {
+        read_headers(text, headers, scratch)?;
+    }
+    Ok(Record { topic, partition, offset, time, key, value })
+}
+
+fn bytes<'a>(
+    text: Option<Raw<'a>>,
+    base64: Option<Raw<'a>>,
+    name: &str,
+    scratch: &mut Scratch<'a>,
+) -> Result<Option<&'a [u8]>, Reject> {
+    match (text, base64) {
+        (Some(Raw::Text(t)), _) => Ok(Some(t.resolve(scratch).as_bytes())),
+        (_, Some(Raw::Text(t))) => match STANDARD.decode(t.resolve(scratch)) {
+            Ok(decoded) => Ok(Some(scratch.put(&decoded))),
+            Err(_) => Err(Reject::new(format!("the record's {name} is not base64"))),
+        },
+        (None | Some(Raw::Null), None | Some(Raw::Null)) => Ok(None),
+        _ => Err(Reject::new(format!("the record's {name} is neither a text nor null"))),
+    }
+}
+
+fn read_headers<'a>(
+    text: &'a str,
+    headers: &mut Vec<Header<'a>>,
+    scratch: &mut Scratch<'a>,
+) -> Result<(), Reject> {
+    let mut pairs = Vec::new();
+    json::elements(text, &mut pairs)?;
+    for pair in pairs {
+        let Raw::Nested { text, .. } = pair.value else { return Err(Reject::new("a header is no pair")) };
+        let mut pair = Vec::new();
+        json::elements(text, &mut pair)?;
+        let [name, value] = pair.as_slice() else { return Err(Reject::new("a header is no pair")) };
+        let Raw::Text(name) = name.value else { return Err(Reject::new("a header has no name")) };
+        let value = match value.value {
+            Raw::Text(t) => t.resolve(scratch).as_bytes(),
+            _ => &[],
+        };
+        headers.push(Header { name: name.resolve(scratch), value });
+    }
+    Ok(())
+}

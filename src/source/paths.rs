@@ -1,0 +1,117 @@
+//! Which files are meant: paths, globs and directories.
+
+use super::natural::natural_order;
+use super::position::{Notice, SourceError};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file to read, and the stream it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Input {
+    pub stream: String,
+    pub origin: String,
+    pub path: PathBuf,
+    /// Named by a person rather than found in a directory.
+    pub named: bool,
+}
+
+impl Input {
+    fn single(name: &str) -> Input {
+        let stream = name.strip_prefix("./").unwrap_or(name).to_owned();
+        Input { stream, origin: String::new(), path: PathBuf::from(name), named: true }
+    }
+
+    /// As shown to people.
+    pub fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// The files of one argument, in their order.
+pub(super) fn expand(name: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
+    match fs::metadata(name) {
+        Ok(m) if m.is_dir() => directory(name, notices),
+        Ok(m) if m.is_file() => Ok(vec![Input::single(name)]),
+        Ok(_) => Err(SourceError::new(name, "is a pipe, socket or device, not a file")
+            .hint(format!("give its content as standard input: asof ingest STORE - < {name}"))),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && name.contains(['*', '?', '[', '{']) => {
+            glob(name, notices)
+        }
+        Err(e) => Err(SourceError::new(name, e)),
+    }
+}
+
+/// A directory is one stream, its files are ranked in natural order.
+fn directory(name: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
+    let stream = name.strip_prefix("./").unwrap_or(name);
+    let stream = if stream.len() > 1 { stream.trim_end_matches('/') } else { stream };
+    let mut files: Vec<Input> = walk(Path::new(name), notices)?
+        .into_iter()
+        .map(|path| {
+            let inside = path.strip_prefix(name).unwrap_or(&path);
+            let origin = inside.to_string_lossy().into_owned();
+            Input { stream: stream.to_owned(), origin, path, named: false }
+        })
+        .collect();
+    files.sort_by(|a, b| natural_order(&a.origin, &b.origin));
+    Ok(files)
+}
+
+/// Every file that a glob matches is a stream of its own, as if it had been named.
+fn glob(pattern: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
+    let matcher = globset::GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|e| SourceError::new(pattern, e.kind()))?
+        .compile_matcher();
+    let fixed = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
+    let root = pattern[..fixed].rfind('/').map_or("", |at| &pattern[..=at]);
+    let walked = walk(Path::new(if root.is_empty() { "." } else { root }), notices)?;
+    let names = walked.into_iter().map(|p| match root {
+        "" => p.strip_prefix(".").unwrap_or(&p).to_string_lossy().into_owned(),
+        _ => p.to_string_lossy().into_owned(),
+    });
+    let mut names: Vec<String> = names.filter(|n| matcher.is_match(n)).collect();
+    if names.is_empty() {
+        return Err(SourceError::new(pattern, "no file matches"));
+    }
+    names.sort_by(|a, b| natural_order(a, b));
+    Ok(names.iter().map(|n| Input::single(n)).collect())
+}
+
+/// The regular files below a directory that are neither hidden nor unfinished. Links are followed
+/// only to files that lie below the directory too.
+fn walk(root: &Path, notices: &mut Vec<Notice>) -> Result<Vec<PathBuf>, SourceError> {
+    let shown = root.display().to_string();
+    let inside = root.canonicalize().map_err(|e| SourceError::new(&shown, e))?;
+    let mut seen = BTreeSet::new();
+    let entries = walkdir::WalkDir::new(root).follow_root_links(true).into_iter();
+    for entry in entries.filter_entry(|e| e.depth() == 0 || !passed_over(&e.file_name().to_string_lossy())) {
+        let entry = entry.map_err(|e| SourceError::new(&shown, e))?;
+        let (path, kind) = (entry.path(), entry.file_type());
+        let mut skip = |reason: &str| {
+            notices.push(Notice::Skipped { file: path.display().to_string(), reason: reason.to_owned() });
+        };
+        if kind.is_file() {
+            seen.insert(path.to_owned());
+        } else if kind.is_symlink() {
+            match path.canonicalize() {
+                Ok(target) if !target.starts_with(&inside) => skip("the link leads out of the directory"),
+                Ok(target) if target.is_file() => {
+                    seen.insert(path.to_owned());
+                }
+                _ => skip("the link leads to no file"),
+            }
+        } else if !kind.is_dir() {
+            skip("it is a pipe, socket or device");
+        }
+    }
+    Ok(seen.into_iter().collect())
+}
+
+/// Hidden files, marks of other tools, and files that are still being written.
+fn passed_over(name: &str) -> bool {
+    const UNFINISHED: [&str; 6] = ["~", ".tmp", ".temp", ".part", ".partial", ".swp"];
+    name.starts_with(['.', '_']) || UNFINISHED.iter().any(|end| name.ends_with(end))
+}

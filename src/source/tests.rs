@@ -1,0 +1,255 @@
+use super::*;
+use crate::change::Decoded;
+use crate::format::{Format, FormatOptions};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+fn word(decoded: Decoded<'_>) -> String {
+    match decoded {
+        Decoded::Changes(c) => c.iter().map(|c| format!("{:?}", c.image.first().map(|c| c.cell))).collect(),
+        Decoded::Ignored(kind) => format!("ignored {kind}"),
+        Decoded::Quarantine(f) => format!("quarantine {}", f.reason),
+    }
+}
+
+/// What a run delivers, its positions, and its notices.
+type Run = (Vec<String>, Vec<SourcePosition>, Vec<Notice>);
+
+fn run_with(inputs: &[&str], options: FileOptions, known: &[SourcePosition]) -> Result<Run, SourceError> {
+    let inputs: Vec<String> = inputs.iter().map(|s| s.to_string()).collect();
+    let mut source = FileSource::open(&inputs, options, known.to_vec())?;
+    let mut out = Vec::new();
+    let mut sink = |place: &Place<'_>, decoded: Decoded<'_>| {
+        let origin = if place.origin.is_empty() { place.stream } else { place.origin };
+        let name = Path::new(origin).file_name().map_or(origin.into(), |n| n.to_string_lossy());
+        out.push(format!("{name}:{}:{} {}", place.position, place.line, word(decoded)));
+    };
+    while source.read(2, &mut sink)? {}
+    // What is known afterwards is what was known, with the positions of this run over it.
+    let mut after = source.take_positions();
+    let place =
+        |p: &SourcePosition| (p.stream.clone(), p.stream_generation, p.origin.clone(), p.origin_generation);
+    let fresh: Vec<_> = after.iter().map(place).collect();
+    after.extend(known.iter().filter(|p| !fresh.contains(&place(p))).cloned());
+    Ok((out, after, source.take_notices()))
+}
+
+fn run(inputs: &[&str], known: &[SourcePosition]) -> Run {
+    run_with(inputs, FileOptions::default(), known).expect("readable")
+}
+
+fn path(dir: &tempfile::TempDir, name: &str, content: &[u8]) -> String {
+    let path = dir.path().join(name);
+    fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+    fs::write(&path, content).expect("written");
+    path.to_string_lossy().into_owned()
+}
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("directory")
+}
+
+#[test]
+fn an_appended_file_yields_only_its_new_rows() {
+    let dir = dir();
+    let file = path(&dir, "a.jsonl", b"{\"a\":1}\n\n{\"a\":2}");
+    let (first, known, _) = run(&[&file], &[]);
+    assert_eq!(first, ["a.jsonl:0:1 Some(Int(1))", "a.jsonl:1:3 Some(Int(2))"]);
+    assert_eq!(run(&[&file], &known).0, Vec::<String>::new());
+    path(&dir, "a.jsonl", b"{\"a\":1}\n\n{\"a\":2}\n{\"a\":3}\r\n");
+    let (more, known, notices) = run(&[&file], &known);
+    assert_eq!(more.len(), 1);
+    assert!(more[0].starts_with("a.jsonl:2:") && more[0].ends_with("Int(3))"), "{more:?}");
+    assert!(!notices.iter().any(|n| matches!(n, Notice::OtherContent { .. })));
+    path(&dir, "a.jsonl", b"{\"a\":9}\n{\"a\":2}\n");
+    let (other, after, notices) = run(&[&file], &known);
+    assert_eq!(other.len(), 2, "other content is new");
+    assert!(notices.contains(&Notice::OtherContent { file: file.clone() }));
+    assert!(after.iter().any(|p| p.stream_generation == 1));
+}
+
+#[test]
+fn equal_content_is_taken_and_reported() {
+    let dir = dir();
+    let a = path(&dir, "a.jsonl", b"{\"a\":1}\n");
+    let b = path(&dir, "b.jsonl", b"{\"a\":1}\n");
+    let (rows, _, notices) = run(&[&a, &b], &[]);
+    assert_eq!(rows.len(), 2);
+    assert!(notices.contains(&Notice::SameContent { file: b, other: a }));
+}
+
+#[test]
+fn directories_are_read_in_natural_order() {
+    let dir = dir();
+    for (name, n) in [
+        ("f10.jsonl", 10),
+        ("f2.jsonl", 2),
+        ("sub/f1.jsonl", 1),
+        (".hidden.jsonl", 0),
+        ("g.jsonl.tmp", 0),
+        ("README.md", 0),
+    ] {
+        path(&dir, name, format!("{{\"a\":{n}}}\n").as_bytes());
+    }
+    let root = dir.path().to_string_lossy().into_owned();
+    let (rows, known, notices) = run(&[&root], &[]);
+    assert_eq!(
+        rows,
+        ["f2.jsonl:0:1 Some(Int(2))", "f10.jsonl:0:1 Some(Int(10))", "f1.jsonl:0:1 Some(Int(1))"]
+    );
+    assert!(known.iter().all(|p| p.stream == root && !p.origin.is_empty()));
+    assert!(notices.iter().any(|n| matches!(n, Notice::Skipped { file, .. } if file.ends_with("README.md"))));
+    let glob = format!("{root}/f*.jsonl");
+    assert_eq!(run(&[&glob], &[]).0.len(), 2);
+    assert!(run_with(&[&format!("{root}/z*.jsonl")], FileOptions::default(), &[]).is_err());
+    assert_eq!(natural_order("a2", "a10"), std::cmp::Ordering::Less);
+    assert_ne!(natural_order("a1", "a01"), std::cmp::Ordering::Equal);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_do_not_lead_out_and_pipes_do_not_hang() {
+    let (dir, outside) = (dir(), dir());
+    path(&dir, "a.jsonl", b"{\"a\":1}\n");
+    let secret = path(&outside, "secret.jsonl", b"{\"a\":666}\n");
+    std::os::unix::fs::symlink(&secret, dir.path().join("link.jsonl")).expect("link");
+    std::os::unix::fs::symlink("a.jsonl", dir.path().join("inside.jsonl")).expect("link");
+    let fifo = dir.path().join("pipe.jsonl");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("mkfifo").success());
+    let (rows, _, notices) = run(&[&dir.path().to_string_lossy()], &[]);
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(notices.iter().filter(|n| matches!(n, Notice::Skipped { .. })).count(), 2);
+    assert!(run_with(&[&fifo.to_string_lossy()], FileOptions::default(), &[]).is_err());
+}
+
+#[test]
+fn long_lines_are_passed_over_without_holding_them() {
+    let dir = dir();
+    let mut content = b"{\"a\":1}\n{\"a\":\"".to_vec();
+    content.resize(content.len() + (5 << 20), b'x');
+    content.extend_from_slice(b"\"}\n{\"a\":3}\n");
+    let file = path(&dir, "a.jsonl", &content);
+    let options = FormatOptions { message_bytes_max: 1 << 20, ..FormatOptions::default() };
+    let options = FileOptions { options, ..FileOptions::default() };
+    let (rows, ..) = run_with(&[&file], options, &[]).expect("readable");
+    assert_eq!(rows.len(), 3);
+    assert!(rows[1].starts_with("a.jsonl:1:2 quarantine the message has 5242"), "{}", rows[1]);
+    assert_eq!(rows[2], "a.jsonl:2:3 Some(Int(3))");
+}
+
+#[test]
+fn csv_records_span_lines_and_an_open_quote_costs_one_line() {
+    let dir = dir();
+    let file = path(&dir, "a.csv", b"\xef\xbb\xbfa,b\r\n1,\"x\ny\"\r\n\n2,z\n3,\"open\n4,z\n");
+    let (rows, known, _) = run(&[&file], &[]);
+    assert_eq!(
+        rows,
+        [
+            "a.csv:0:2 Some(Int(1))",
+            "a.csv:1:5 Some(Int(2))",
+            "a.csv:2:6 quarantine a quote is not closed",
+            "a.csv:3:7 Some(Int(4))",
+        ]
+    );
+    let mut f = fs::OpenOptions::new().append(true).open(&file).expect("open");
+    f.write_all(b"5,z\n").expect("append");
+    let (rows, known, _) = run(&[&file], &known);
+    assert_eq!(rows, ["a.csv:4:8 Some(Int(5))"]);
+    assert!(run(&[&file], &known).0.is_empty());
+}
+
+#[test]
+fn other_containers_are_recognised() {
+    let dir = dir();
+    let array = path(&dir, "a.json", b" [ {\"a\":1},\n {\"a\":2} , 3 ]\n");
+    let rows = run(&[&array], &[]).0;
+    assert_eq!(rows[..2], ["a.json:0:1 Some(Int(1))", "a.json:1:2 Some(Int(2))"]);
+    assert_eq!(rows[2], "a.json:2:2 quarantine expected a JSON object");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"{\"a\":7}\n").expect("compress");
+    let gzip = path(&dir, "b.jsonl.gz", &gzip.finish().expect("compress"));
+    let (rows, known, _) = run(&[&gzip], &[]);
+    assert_eq!(rows, ["b.jsonl.gz:0:1 Some(Int(7))"]);
+    assert!(run(&[&gzip], &known).0.is_empty());
+    let zstd = path(&dir, "c.jsonl.zst", &[0x28, 0xb5, 0x2f, 0xfd, 0]);
+    assert!(run_with(&[&zstd], FileOptions::default(), &[]).is_err_and(|e| e.hint.contains("zstd -dc")));
+}
+
+#[test]
+fn topic_partitions_of_a_dump_are_streams() {
+    let dir = dir();
+    let record = |p: u8, o: u8| {
+        format!(
+            "{{\"topic\":\"t\",\"partition\":{p},\"offset\":{o},\"timestamp\":1,\"key\":null,\"value\":\"{{\\\"a\\\":{o}}}\"}}\n"
+        )
+    };
+    let content = [record(0, 5), record(1, 5), record(0, 7), record(0, 5), "{\"topic\":1}\n".into()].concat();
+    let file = path(&dir, "d.kdump.jsonl", content.as_bytes());
+    let (rows, known, _) = run(&[&file], &[]);
+    assert_eq!(
+        rows,
+        [
+            "0:5:1 Some(Int(5))",
+            "1:5:2 Some(Int(5))",
+            "0:7:3 Some(Int(7))",
+            "0:5:4 ignored repeated_offset",
+            "d.kdump.jsonl:4:5 quarantine the record has no topic",
+        ]
+    );
+    assert!(known.iter().any(|p| p.stream.ends_with("#t/0") && p.next == 8));
+    path(&dir, "d.kdump.jsonl", [content, record(0, 6), record(0, 8)].concat().as_bytes());
+    let rows = run(&[&file], &known).0;
+    assert_eq!(rows, ["0:6:6 ignored repeated_offset", "0:8:7 Some(Int(8))"]);
+}
+
+#[test]
+fn standard_input_is_a_new_stream_unless_named() {
+    let options = || FileOptions { stdin: Some(Box::new(&b"{\"a\":1}\n"[..])), ..FileOptions::default() };
+    let (rows, known, _) = run_with(&["-"], options(), &[]).expect("readable");
+    assert_eq!(rows, ["-:0:1 Some(Int(1))"]);
+    let (rows, known, _) = run_with(&["-"], options(), &known).expect("readable");
+    assert_eq!((rows.len(), known.iter().map(|p| p.stream_generation).max()), (1, Some(1)));
+}
+
+#[test]
+fn unknown_formats_are_refused_with_near_names() {
+    let error = "jsn".parse::<Format>().expect_err("unknown");
+    assert_eq!(error.to_string(), "format jsn is not supported yet");
+    assert!(error.hint.starts_with("did you mean json?"), "{}", error.hint);
+    let error = "maxwell".parse::<Format>().expect_err("planned");
+    assert_eq!(error.hint, "the formats are debezium-json, json, csv, parquet");
+    assert_eq!("ndjson".parse(), Ok(Format::Json));
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+    /// Any bytes are rows, ignored or quarantined, whatever they are taken for.
+    #[test]
+    fn any_bytes_are_answered(content in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400)) {
+        let dir = dir();
+        let file = path(&dir, "x", &content);
+        for format in [None, Some(Format::Json), Some(Format::DebeziumJson), Some(Format::Csv)] {
+            let lines = content.split(|b| *b == b'\n').count();
+            if let Ok((rows, ..)) = run_with(&[&file], FileOptions { format, ..FileOptions::default() }, &[]) {
+                proptest::prop_assert!(rows.len() <= lines);
+            }
+        }
+    }
+
+    /// Texts near to JSON and CSV, where the interesting paths are.
+    #[test]
+    fn near_json_is_answered(content in "([\\[\\]{}\",:\\\\ua0-9e.\\-\n ]|null|\"op\":\"c\"|\"after\":|\"payload\":){0,120}") {
+        let dir = dir();
+        let file = path(&dir, "x", content.as_bytes());
+        for format in [None, Some(Format::Json), Some(Format::DebeziumJson), Some(Format::Csv)] {
+            if let Ok((rows, known, _)) = run_with(&[&file], FileOptions { format, ..FileOptions::default() }, &[]) {
+                proptest::prop_assert!(rows.len() <= content.len());
+                let again = run_with(&[&file], FileOptions { format, ..FileOptions::default() }, &known);
+                proptest::prop_assert_eq!(again.map(|r| r.0.len()), Ok(0));
+            }
+        }
+    }
+}
