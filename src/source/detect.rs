@@ -74,13 +74,10 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
         return (Container::Kdump, declared.unwrap_or_else(|| of_records(lines())));
     }
     let container = if first.starts_with(b"[") { Container::Array } else { Container::Lines };
-    let format = declared.unwrap_or_else(|| {
-        let messages = match container {
-            Container::Array => Format::of_message(first_element(head)),
-            _ if lines().any(|l| Format::of_message(l) == Format::DebeziumJson) => Format::DebeziumJson,
-            _ => Format::Json,
-        };
-        messages
+    let format = declared.unwrap_or_else(|| match container {
+        Container::Array => Format::of_message(first_element(head)),
+        _ if lines().any(|l| Format::of_message(l) == Format::DebeziumJson) => Format::DebeziumJson,
+        _ => Format::Json,
     });
     (container, format)
 }

@@ -5,7 +5,6 @@ use super::detect::{Container, detect};
 use super::kdump::Kdump;
 use super::position::{Place, SourceError, SourcePosition};
 use crate::change::{Decoded, Fault, Message};
-use crate::format::fields::Reject;
 use crate::format::json;
 use crate::format::parquet::ParquetRows;
 use crate::format::{Csv, Decoder, Format, FormatOptions, RecordEnd, record_end};
@@ -312,21 +311,13 @@ fn kdump_line(
 ) {
     dump.read(line, &mut |record| match record {
         Err(reject) => {
-            let reject: &Reject = reject;
             sink(&at.place(line), Decoded::Quarantine(reject.fault()));
         }
         Ok((record, headers)) => {
-            let stream = format!("{}#{}/{}", at.position.stream, record.topic, record.partition);
-            let file = if at.position.origin.is_empty() {
-                String::new()
-            } else {
-                format!("/{}", at.position.origin)
-            };
-            let stream = if file.is_empty() {
-                stream
-            } else {
-                format!("{}{file}#{}/{}", at.position.stream, record.topic, record.partition)
-            };
+            let At { position, .. } = at;
+            let origin =
+                if position.origin.is_empty() { String::new() } else { format!("/{}", position.origin) };
+            let stream = format!("{}{origin}#{}/{}", position.stream, record.topic, record.partition);
             let next = partitions.entry(stream.clone()).or_insert(0);
             let place = Place {
                 stream: &stream,

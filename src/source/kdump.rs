@@ -20,6 +20,9 @@ pub(super) struct Record<'a> {
     pub value: Option<&'a [u8]>,
 }
 
+/// Receives a record with its headers, or what is wrong with the line.
+pub(super) type Take<'t> = dyn FnMut(Result<(Record<'_>, &[Header<'_>]), &Reject>) + 't;
+
 /// Reads records; buffers are kept from line to line.
 #[derive(Debug, Default)]
 pub(super) struct Kdump {
@@ -36,7 +39,7 @@ impl Kdump {
     }
 
     /// Reads one line and hands the record over with its headers.
-    pub fn read(&mut self, line: &[u8], take: &mut dyn FnMut(Result<(Record<'_>, &[Header<'_>]), &Reject>)) {
+    pub fn read(&mut self, line: &[u8], take: &mut Take<'_>) {
         let Kdump { scratch, members, headers } = self;
         let mut scratch = scratch.scratch(line.len() * 2);
         let mut members_now = recycle(std::mem::take(members));

@@ -37,6 +37,14 @@ pub fn cell<'a>(encoding: Encoding, raw: &Raw<'a>, scratch: &mut Scratch<'a>) ->
         return Ok(Cell::Unknown);
     }
     if encoding == Encoding::Untyped {
+        // Columns with JSON come as text, so an object of this shape is the struct of Oracle's numbers.
+        if let Raw::Nested { text, .. } = *raw
+            && text.starts_with('{')
+            && is_variable_scale(text)
+            && let Some(cell) = variable_scale(text, scratch)
+        {
+            return Ok(cell);
+        }
         return untyped_cell(raw, scratch);
     }
     match typed(encoding, raw, scratch)? {
@@ -133,6 +141,12 @@ fn rescaled(unscaled: i128, own: u8, scale: i64) -> Cell<'static> {
     let more = u32::try_from(scale - own as i64).ok();
     let wider = more.and_then(|m| unscaled.checked_mul(10i128.checked_pow(m)?));
     wider.and_then(|n| scaled(n, scale)).unwrap_or(Cell::Decimal { unscaled, scale: own })
+}
+
+fn is_variable_scale(text: &str) -> bool {
+    let mut members = Vec::new();
+    let listed = text.len() < 1024 && text.contains("\"scale\"") && json::members(text, &mut members).is_ok();
+    listed && members.len() == 2 && members.iter().all(|m| matches!(m.name.text, "scale" | "value"))
 }
 
 fn variable_scale<'a>(text: &'a str, scratch: &mut Scratch<'a>) -> Option<Cell<'a>> {

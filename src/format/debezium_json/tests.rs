@@ -54,6 +54,8 @@ fn decimals_are_two_s_complement_of_any_scale() {
     );
     let variable = |cell: &str| logical("io.debezium.data.VariableScaleDecimal", cell);
     assert_eq!(variable(r#"{"scale":-3,"value":"BQ=="}"#), "Decimal { unscaled: 5000, scale: 0 }");
+    let bare = value(r#"{"op":"c","after":{"a":{"scale":2,"value":"5w=="}}}"#);
+    assert_eq!(bare, "insert [a=Decimal { unscaled: -25, scale: 2 }]");
 }
 
 #[test]
