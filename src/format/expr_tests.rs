@@ -52,6 +52,7 @@ fn conditions_hold_as_in_sql() {
         ("name like '%n'", false),
         ("name not like '_'", true),
         ("\"order by\" = 'a''b'", true),
+        ("not (none = 1 and n = 6)", true),
         ("(op = 'X' or op = 'D') and n = 5", true),
         ("op = 'X' or op = 'D' and n = 6", false),
         ("5 = n", true),

@@ -12,7 +12,7 @@ pub fn json_number(text: &str) -> Option<Cell<'static>> {
     }
     if let Some((unscaled, scale)) = exact(text) {
         return Some(match i64::try_from(unscaled) {
-            Ok(n) if scale == 0 && !text.contains('.') => Cell::Int(n),
+            Ok(n) if !text.contains('.') => Cell::Int(n),
             _ => Cell::Decimal { unscaled, scale },
         });
     }

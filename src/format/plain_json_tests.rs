@@ -167,6 +167,8 @@ fn declared_times_have_units_zones_and_types() {
         ..FormatOptions::default()
     };
     assert!(run(&berlin, "{\"t\":\"1970-01-01 01:00\"}").ends_with("from=0 Instant"));
+    let twice = run(&berlin, "{\"t\":\"2026-10-25 02:30\"}");
+    assert!(twice.ends_with("from=1792888200000000 Instant"), "the earlier of two: {twice}");
     assert!(run(&berlin, "{\"t\":\"2026-03-29 02:30\"}").contains("does not exist in the declared zone"));
 }
 

@@ -62,9 +62,9 @@ fn an_appended_file_yields_only_its_new_rows() {
     assert_eq!(more.len(), 1);
     assert!(more[0].starts_with("a.jsonl:2:") && more[0].ends_with("Int(3))"), "{more:?}");
     assert!(!notices.iter().any(|n| matches!(n, Notice::OtherContent { .. })));
-    path(&dir, "a.jsonl", b"{\"a\":9}\n{\"a\":2}\n");
+    path(&dir, "a.jsonl", b"{\"a\":9}\n\n{\"a\":2}\n{\"a\":3}\r\n");
     let (other, after, notices) = run(&[&file], &known);
-    assert_eq!(other.len(), 2, "other content is new");
+    assert_eq!(other.len(), 3, "other content of the same length is new");
     assert!(notices.contains(&Notice::OtherContent { file: file.clone() }));
     assert!(after.iter().any(|p| p.stream_generation == 1));
 }
@@ -74,8 +74,10 @@ fn equal_content_is_taken_and_reported() {
     let dir = dir();
     let a = path(&dir, "a.jsonl", b"{\"a\":1}\n");
     let b = path(&dir, "b.jsonl", b"{\"a\":1}\n");
-    let (rows, _, notices) = run(&[&a, &b], &[]);
-    assert_eq!(rows.len(), 2);
+    let c = path(&dir, "c.jsonl", b"{\"a\":3}\n");
+    let (rows, _, notices) = run(&[&a, &b, &c], &[]);
+    assert_eq!(rows.len(), 3);
+    assert_eq!(notices.iter().filter(|n| matches!(n, Notice::SameContent { .. })).count(), 1);
     assert!(notices.contains(&Notice::SameContent { file: b, other: a }));
 }
 

@@ -134,6 +134,7 @@ fn broken_envelopes_are_quarantined_in_words() {
         (r#"{"op":"c","after":{"a":1,"a":2}}"#, "the member `a` comes twice @29"),
         (r#"{"op":"c","op":"d","after":{"a":1}}"#, "the member `op` comes twice @15"),
         (r#"{"op":"c","after":[1]}"#, "`after` is no object @18"),
+        (r#"{"payload":{"op":"c","after":{"a":1}},"x":1}"#, "there is no operation (`op`) @0"),
         ("[1]", "the message is no JSON object @0"),
     ];
     for (text, expected) in cases {
@@ -202,7 +203,7 @@ fn tokens_compare_in_log_order() {
 #[test]
 fn the_envelope_gives_table_times_and_the_former_key() {
     let text = r#"{"op":"c","ts_ms":9,"after":{"id":10},"transaction":{"id":"t1"},
-        "source":{"db":"d","schema":"public","table":"x","ts_ms":0,"ts_us":null,"snapshot":false}}"#;
+        "source":{"db":"d","schema":"public","table":"x","ts_ms":0,"ts_us":0,"snapshot":false}}"#;
     let headers = [Header { name: "__debezium.oldkey", value: br#"{"id":1}"# }];
     let message = Message {
         key: Some(br#"{"id":10}"#),
