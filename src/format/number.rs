@@ -39,6 +39,9 @@ fn small_integer(text: &[u8]) -> Option<i64> {
 /// Digits and scale of `-?digits(.digits)?` with at most 38 digits that count.
 pub fn exact(text: &str) -> Option<(i128, u8)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.len() <= 18 {
+        return exact_short(text, digits);
+    }
     let (mut unscaled, mut count, mut scale, mut point) = (0i128, 0u32, 0u32, false);
     if digits.is_empty() {
         return None;
@@ -58,6 +61,25 @@ pub fn exact(text: &str) -> Option<(i128, u8)> {
         }
     }
     Some((if text.starts_with('-') { -unscaled } else { unscaled }, scale as u8))
+}
+
+/// The same for texts whose digits fit 64 bits.
+fn exact_short(text: &str, digits: &str) -> Option<(i128, u8)> {
+    let (mut unscaled, mut scale, mut point) = (0i64, 0u8, false);
+    if digits.is_empty() {
+        return None;
+    }
+    for b in digits.bytes() {
+        match b {
+            b'0'..=b'9' => {
+                scale += point as u8;
+                unscaled = unscaled * 10 + (b - b'0') as i64;
+            }
+            b'.' if !point => point = true,
+            _ => return None,
+        }
+    }
+    Some((if text.starts_with('-') { -unscaled } else { unscaled } as i128, scale))
 }
 
 /// A big-endian two's complement integer of any length, if it has at most 38 digits.
