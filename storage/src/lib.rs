@@ -3,10 +3,13 @@
 //!
 //! Rules named like A1 or B3 are those of `docs/semantics.md`.
 
+pub mod clock;
+pub mod disk;
 pub mod engine;
 pub mod event;
 pub mod id;
 pub mod key;
+pub mod log;
 pub mod schema;
 pub mod time;
 pub mod timeline;

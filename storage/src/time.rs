@@ -20,7 +20,10 @@ pub struct ValidTime(pub i64);
 pub struct SystemTime(pub i64);
 
 /// The number of a commit of this store: 1, 2, 3, …; 0 is the empty store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(transparent)]
 pub struct CommitSeq(pub u64);
 
 impl fmt::Display for CommitSeq {
