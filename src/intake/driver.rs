@@ -13,8 +13,11 @@ use asofdb_storage::engine::{self, CatalogChange, CommitInfo, CommitRequest};
 use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Receives a message with its place; says whether there is room for more in the batch.
-pub type Take<'t> = dyn FnMut(&Place<'_>, Decoded<'_>) -> Result<bool> + 't;
+/// Messages of a batch before their size is known.
+const FIRST_MESSAGES: usize = 32;
+
+/// Receives a message with its place.
+pub type Take<'t> = dyn FnMut(&Place<'_>, Decoded<'_>) -> Result<()> + 't;
 
 /// Whether a source has more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +30,12 @@ pub enum Step {
 
 /// Where messages come from, decoded.
 pub trait Messages {
-    /// Delivers messages in order until `take` says that there is no room, or for as long as is good
-    /// between two looks at the progress. A message that was handed to `take` counts as delivered.
+    /// Delivers messages in order, about `room` of them or fewer: as many as are good between two
+    /// looks at the progress. A message that was handed to `take` counts as delivered.
     ///
     /// # Errors
     /// `Source` if reading fails; errors of `take` as they are.
-    fn read(&mut self, take: &mut Take<'_>) -> Result<Step>;
+    fn read(&mut self, room: usize, take: &mut Take<'_>) -> Result<Step>;
 
     /// Where to go on after the messages delivered so far, by keys of the caller's own; stored in the
     /// commit of those messages.
@@ -102,11 +105,8 @@ impl Run<'_> {
         let most = options.batch.unwrap_or(BATCH_MESSAGES);
         loop {
             let batcher = &mut self.batcher;
-            let step = messages.read(&mut |place, decoded| {
-                batcher.take(place, decoded)?;
-                Ok(batcher.messages() < most
-                    && (batcher.messages() % 1024 != 0 || batcher.bytes() < BATCH_BYTES))
-            })?;
+            let room = room(most, batcher);
+            let step = messages.read(room, &mut |place, decoded| batcher.take(place, decoded))?;
             let full = self.batcher.messages() >= most || self.batcher.bytes() >= BATCH_BYTES;
             if full || step == Step::End {
                 self.close(messages)?;
@@ -165,6 +165,17 @@ impl Run<'_> {
         self.report.last_commit = Some(info.seq);
         Ok(())
     }
+}
+
+/// Messages that the batch has room for: in number, and in bytes if they go on as they began.
+fn room(most: usize, batcher: &Batcher<'_>) -> usize {
+    let messages = batcher.messages();
+    let left = most - messages.min(most - 1);
+    let bytes_each = match batcher.counts.bytes.checked_div(messages as u64) {
+        Some(bytes) => bytes.max(1) as usize,
+        None => return left.min(FIRST_MESSAGES),
+    };
+    left.min((BATCH_BYTES.saturating_sub(batcher.bytes()) / bytes_each).max(1))
 }
 
 impl Batcher<'_> {

@@ -4,6 +4,7 @@
 mod batch;
 mod check;
 mod driver;
+mod files;
 mod fit;
 mod numbers;
 mod pending;
@@ -13,5 +14,6 @@ mod sink;
 mod table;
 
 pub use driver::{Messages, Step, Take, run};
+pub use files::FileMessages;
 pub use report::{IntakeReport, Progress};
 pub use sink::Sink;

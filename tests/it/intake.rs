@@ -105,7 +105,7 @@ fn columns(cells: &[(&'static str, Cell<'static>)]) -> Vec<Column<'static>> {
     cells.iter().map(|(name, cell)| Column { name, cell: *cell }).collect()
 }
 
-fn deliver(m: &Msg, take: &mut Take<'_>) -> Result<bool, Error> {
+fn deliver(m: &Msg, take: &mut Take<'_>) -> Result<(), Error> {
     let place = Place {
         stream: m.stream,
         stream_generation: 0,
@@ -152,14 +152,13 @@ fn deliver(m: &Msg, take: &mut Take<'_>) -> Result<bool, Error> {
 }
 
 impl Messages for Feed {
-    fn read(&mut self, take: &mut Take<'_>) -> Result<Step, Error> {
-        while let Some(m) = self.messages.get(self.next) {
+    fn read(&mut self, room: usize, take: &mut Take<'_>) -> Result<Step, Error> {
+        for _ in 0..room {
+            let Some(m) = self.messages.get(self.next) else { return Ok(Step::End) };
             self.next += 1;
-            if !deliver(m, take)? {
-                return Ok(Step::More);
-            }
+            deliver(m, take)?;
         }
-        Ok(Step::End)
+        Ok(Step::More)
     }
 
     fn positions(&mut self) -> Vec<(String, serde_json::Value)> {

@@ -1,4 +1,6 @@
 //! End-to-end tests of the library.
 
+mod corpus;
+mod expect;
 mod intake;
 mod memory;

@@ -96,43 +96,74 @@ impl Memory {
 
     /// The row of every key at a point: rules B2, B5 and B8, without truncates across streams.
     pub fn rows_at(&self, table: &str, valid: i64, system: i64) -> Vec<Row> {
-        let schema = self.schema(table);
-        let mut live: BTreeMap<Vec<u8>, BTreeMap<u32, Option<Value>>> = BTreeMap::new();
-        let mut moved: BTreeMap<Vec<u8>, BTreeMap<u32, Option<Value>>> = BTreeMap::new();
+        let mut fold = Fold::default();
         let events = self.events(table);
         let known = events.iter().filter(|e| e.system <= system && e.valid <= valid);
-        for e in known.filter(|e| e.valid_to == FOREVER || valid < e.valid_to) {
-            if e.op == Op::Truncate {
-                live.clear();
-                continue;
-            }
-            let old = match &e.previous {
-                Some(key) => {
-                    live.remove(key).or_else(|| moved.get(key).filter(|_| e.previous_deleted).cloned())
-                }
-                None => None,
-            };
-            if e.op == Op::Delete {
-                if let Some(row) = live.remove(&e.key) {
-                    moved.insert(e.key.clone(), row);
-                }
-                continue;
-            }
-            let before = old.or_else(|| live.get(&e.key).cloned()).unwrap_or_default();
-            let mut image = if e.full { BTreeMap::new() } else { before.clone() };
-            for (column, cell) in &e.cells {
-                let value = match cell {
-                    Some(value) => Some(value.clone()),
-                    None => before.get(column).cloned().unwrap_or(None),
-                };
-                image.insert(*column, value);
-            }
-            live.insert(e.key.clone(), image);
-        }
-        let named = |image: BTreeMap<u32, Option<Value>>| {
-            image.into_iter().map(|(c, v)| (schema.columns[c as usize].name.clone(), v)).collect()
+        known.filter(|e| e.valid_to == FOREVER || valid < e.valid_to).for_each(|e| fold.apply(e));
+        let schema = self.schema(table);
+        fold.live.into_values().map(|image| named(image, &schema)).collect()
+    }
+
+    /// Every event with the row of its key after it.
+    pub fn history(&self, table: &str) -> Vec<(Stored, Option<Row>)> {
+        let schema = self.schema(table);
+        let mut fold = Fold::default();
+        let after = |e: Stored| {
+            fold.apply(&e);
+            let row = fold.live.get(&e.key).map(|image| named(image.clone(), &schema));
+            (e, row)
         };
-        live.into_values().map(named).collect()
+        self.events(table).into_iter().map(after).collect()
+    }
+}
+
+type Image = BTreeMap<u32, Option<Value>>;
+
+fn named(image: Image, schema: &TableSchema) -> Row {
+    image.into_iter().map(|(c, v)| (schema.columns[c as usize].name.clone(), v)).collect()
+}
+
+#[derive(Default)]
+struct Fold {
+    live: BTreeMap<Vec<u8>, Image>,
+    deleted: BTreeMap<Vec<u8>, Image>,
+    keyless: usize,
+}
+
+impl Fold {
+    fn apply(&mut self, e: &Stored) {
+        if e.op == Op::Truncate {
+            return self.live.clear();
+        }
+        let old = match &e.previous {
+            Some(key) => {
+                let deleted = self.deleted.get(key).filter(|_| e.previous_deleted).cloned();
+                self.live.remove(key).or(deleted)
+            }
+            None => None,
+        };
+        if e.op == Op::Delete {
+            if let Some(row) = self.live.remove(&e.key) {
+                self.deleted.insert(e.key.clone(), row);
+            }
+            return;
+        }
+        let before = old.or_else(|| self.live.get(&e.key).cloned()).unwrap_or_default();
+        let mut image = if e.full { BTreeMap::new() } else { before.clone() };
+        for (column, cell) in &e.cells {
+            let value = match cell {
+                Some(value) => Some(value.clone()),
+                None => before.get(column).cloned().unwrap_or(None),
+            };
+            image.insert(*column, value);
+        }
+        let mut key = e.key.clone();
+        if key.is_empty() {
+            // Without a key every insert is a row of its own.
+            self.keyless += 1;
+            key = self.keyless.to_be_bytes().to_vec();
+        }
+        self.live.insert(key, image);
     }
 }
 

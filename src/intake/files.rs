@@ -1,0 +1,126 @@
+//! Files, directories and standard input as messages.
+
+use super::driver::{Messages, Step, Take};
+use super::report::Progress;
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::Format;
+use crate::options::IntakeOptions;
+use crate::source::{FileOptions, FileSource, Notice, SourceError, SourcePosition};
+use asofdb_storage::engine::Catalog;
+use std::io::Read;
+
+/// Messages between two looks at the progress.
+const MESSAGES_PER_STEP: u64 = 16_384;
+
+/// Prefix of the catalog keys of source positions.
+const POSITION_PREFIX: &str = "source/";
+
+/// Everything that a list of inputs names, from where earlier runs left off.
+pub struct FileMessages {
+    source: FileSource,
+    current: String,
+    bytes_total: Option<u64>,
+    positions: Vec<SourcePosition>,
+}
+
+impl FileMessages {
+    /// Opens `inputs`: paths, globs, directories, `-`. `catalog` has the positions of earlier runs.
+    ///
+    /// # Errors
+    /// `Usage` for a format that is not known, `Source` for a path that is not there.
+    pub fn open(
+        inputs: &[String],
+        options: &IntakeOptions,
+        stdin: Option<Box<dyn Read + Send>>,
+        catalog: &Catalog,
+    ) -> Result<FileMessages> {
+        let format = match options.format.as_deref() {
+            None | Some("auto") => None,
+            Some(name) => Some(name.parse::<Format>().map_err(|e| Error::usage(e.to_string()).hint(e.hint))?),
+        };
+        let stored = catalog.positions.iter().filter(|(key, _)| key.starts_with(POSITION_PREFIX));
+        let known = stored
+            .map(|(key, value)| {
+                serde_json::from_value(value.clone()).map_err(|e| {
+                    Error::new(ErrorKind::Damaged, format!("the stored position {key} cannot be read: {e}"))
+                })
+            })
+            .collect::<Result<Vec<SourcePosition>>>()?;
+        let files = FileOptions {
+            format,
+            options: options.format_options()?,
+            stdin_name: options.source_name.clone(),
+            stdin,
+        };
+        let source = FileSource::open(inputs, files, known).map_err(source_error)?;
+        Ok(FileMessages {
+            source,
+            current: String::new(),
+            bytes_total: bytes_of(inputs),
+            positions: Vec::new(),
+        })
+    }
+}
+
+/// Bytes of the inputs, if all of them are plain files.
+fn bytes_of(inputs: &[String]) -> Option<u64> {
+    inputs.iter().map(|path| std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len())).sum()
+}
+
+fn source_error(e: SourceError) -> Error {
+    let error = Error::new(ErrorKind::Source, e.to_string());
+    if e.hint.is_empty() { error } else { error.hint(e.hint) }
+}
+
+/// The catalog key of a position.
+fn position_key(p: &SourcePosition) -> String {
+    format!("{POSITION_PREFIX}{}#{}/{}#{}", p.stream, p.stream_generation, p.origin, p.origin_generation)
+}
+
+impl Messages for FileMessages {
+    fn read(&mut self, room: usize, take: &mut Take<'_>) -> Result<Step> {
+        let mut failed = None;
+        let current = &mut self.current;
+        let more = self.source.read(MESSAGES_PER_STEP.min(room as u64).max(1), &mut |place, decoded| {
+            if failed.is_some() {
+                return;
+            }
+            if current != place.file {
+                place.file.clone_into(current);
+            }
+            if let Err(e) = take(place, decoded) {
+                failed = Some(e);
+            }
+        });
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        let more = more.map_err(source_error)?;
+        self.positions.extend(self.source.take_positions());
+        Ok(if more { Step::More } else { Step::End })
+    }
+
+    fn positions(&mut self) -> Vec<(String, serde_json::Value)> {
+        let positions = std::mem::take(&mut self.positions);
+        positions.iter().map(|p| (position_key(p), serde_json::json!(p))).collect()
+    }
+
+    fn progress(&self, progress: &mut Progress) {
+        progress.source.clone_from(&self.current);
+        progress.bytes_total = self.bytes_total;
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        let text = |notice| match notice {
+            Notice::Detected { file, format } => format!("{file}: read as {format}"),
+            Notice::SameContent { file, other } => {
+                format!("{file} has the content of {other}, which was taken before; both are kept")
+            }
+            Notice::OtherContent { file } => {
+                format!("{file} came back with other content and is taken as a new stream")
+            }
+            Notice::Skipped { file, reason } => format!("{file} was passed over: {reason}"),
+        };
+        self.source.take_notices().into_iter().map(text).collect()
+    }
+}
