@@ -7,8 +7,10 @@ pub mod format;
 pub mod intake;
 pub mod options;
 pub mod source;
+pub mod store;
 
 pub use asofdb_storage::time;
 pub use error::{Error, ErrorKind, Result};
 pub use intake::{IntakeReport, Progress};
 pub use options::IntakeOptions;
+pub use store::{Store, Table};

@@ -10,10 +10,11 @@ use super::scratch::{ScratchBuffer, recycle};
 use crate::change::{Column, Decoded, Message};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use arrow::error::ArrowError;
 use asofdb_storage::value::Cell;
 use cells::cell;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
 };
 use parquet::basic::Type as PhysicalType;
 use std::fs::File;
@@ -27,7 +28,7 @@ const ROW_BYTES: usize = 64 << 10;
 
 /// Reads the rows of one file.
 pub(crate) struct ParquetRows {
-    reader: ParquetRecordBatchReader,
+    reader: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
     batch: Option<Batch>,
     row: u64,
     scratch: ScratchBuffer,
@@ -64,9 +65,22 @@ impl ParquetRows {
                 .build()
                 .map_err(|e| e.to_string())
         })?;
+        Ok(ParquetRows::over(Box::new(reader), row))
+    }
+
+    /// Rows that are in memory already.
+    pub fn of_batches(batches: &[RecordBatch]) -> ParquetRows {
+        let batches: Vec<_> = batches.iter().filter(|b| b.num_rows() > 0).cloned().map(Ok).collect();
+        ParquetRows::over(Box::new(batches.into_iter()), 0)
+    }
+
+    fn over(
+        reader: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
+        row: u64,
+    ) -> ParquetRows {
         let scratch = ScratchBuffer::default();
         let (columns, image, ties) = (Vec::new(), Vec::new(), Vec::new());
-        Ok(ParquetRows { reader, batch: None, row, scratch, columns, image, ties })
+        ParquetRows { reader, batch: None, row, scratch, columns, image, ties }
     }
 
     /// Reads up to `rows_max` rows, hands each over with its number, and says how many there were;

@@ -16,6 +16,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// Messages of a batch before their size is known.
 const FIRST_MESSAGES: usize = 32;
 
+/// Bytes of a batch that is to be one commit whatever its size; blocks end at 4 GiB.
+const WHOLE_BYTES_MAX: usize = 2 << 30;
+
 /// Receives a message with its place.
 pub type Take<'t> = dyn FnMut(&Place<'_>, Decoded<'_>) -> Result<()> + 't;
 
@@ -103,11 +106,12 @@ impl Run<'_> {
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<IntakeReport> {
         let most = options.batch.unwrap_or(BATCH_MESSAGES);
+        let bytes_max = if most == usize::MAX { WHOLE_BYTES_MAX } else { BATCH_BYTES };
         loop {
             let batcher = &mut self.batcher;
-            let room = room(most, batcher);
+            let room = room(most, bytes_max, batcher);
             let step = messages.read(room, &mut |place, decoded| batcher.take(place, decoded))?;
-            let full = self.batcher.messages() >= most || self.batcher.bytes() >= BATCH_BYTES;
+            let full = self.batcher.messages() >= most || self.batcher.bytes() >= bytes_max;
             if full || step == Step::End {
                 self.close(messages)?;
             }
@@ -168,14 +172,14 @@ impl Run<'_> {
 }
 
 /// Messages that the batch has room for: in number, and in bytes if they go on as they began.
-fn room(most: usize, batcher: &Batcher<'_>) -> usize {
+fn room(most: usize, bytes_max: usize, batcher: &Batcher<'_>) -> usize {
     let messages = batcher.messages();
     let left = most - messages.min(most - 1);
     let bytes_each = match batcher.counts.bytes.checked_div(messages as u64) {
         Some(bytes) => bytes.max(1) as usize,
         None => return left.min(FIRST_MESSAGES),
     };
-    left.min((BATCH_BYTES.saturating_sub(batcher.bytes()) / bytes_each).max(1))
+    left.min((bytes_max.saturating_sub(batcher.bytes()) / bytes_each).max(1))
 }
 
 impl Batcher<'_> {

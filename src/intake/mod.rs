@@ -1,6 +1,7 @@
 //! From decoded changes to commits: tables and schemas (rule B14), identity of events (rule C1),
 //! placing on valid time (rules A4, A5), quarantine (rule C2), batches and their commits (rule C3).
 
+mod arrow_rows;
 mod batch;
 mod check;
 mod driver;
@@ -13,6 +14,7 @@ mod rows;
 mod sink;
 mod table;
 
+pub use arrow_rows::RowMessages;
 pub use driver::{Messages, Step, Take, run};
 pub use files::FileMessages;
 pub use report::{IntakeReport, Progress};

@@ -308,7 +308,9 @@ fn debezium_json_sets() {
         let kdump = file.to_str().unwrap().contains(".kdump.");
         let mut options = if kdump { base } else { with_keys(base, &expected) };
         // This set alone names its table with the database before the schema.
-        if let Some(table) = expected["tables"].as_object().unwrap().keys().find(|t| t.matches('.').count() == 2) {
+        if let Some(table) =
+            expected["tables"].as_object().unwrap().keys().find(|t| t.matches('.').count() == 2)
+        {
             options.table = Some(table.clone());
         }
         all.extend(check(&file, &options, &expected));

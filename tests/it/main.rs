@@ -4,3 +4,4 @@ mod corpus;
 mod expect;
 mod intake;
 mod memory;
+mod rows;

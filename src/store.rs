@@ -1,0 +1,293 @@
+//! The store as a program uses it: open, take events, ask.
+
+use crate::error::{Error, ErrorKind, Result, near_names_hint};
+use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, run};
+use crate::options::IntakeOptions;
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, Schema};
+use asofdb_storage::engine::{
+    self, Bounds, Catalog, CommitInfo, Engine, EngineOptions, KeyFilter, OpenMode, Quarantined, ScanKind,
+    ScanRequest, Snapshot,
+};
+use asofdb_storage::id::ColumnId;
+use asofdb_storage::key::key_bytes;
+use asofdb_storage::schema::{TableMeta, TableSchema};
+use asofdb_storage::time::{CommitSeq, FOREVER, SystemTime, ValidTime};
+use asofdb_storage::value::Value;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Interval rows that one key may have in an answer.
+const ROWS_PER_KEY_MAX: usize = 1_000_000;
+
+/// An open store. Cheap to clone; all clones are the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    engine: Engine,
+}
+
+impl Store {
+    /// Opens the store in directory `path` as its one writer.
+    ///
+    /// # Errors
+    /// `Failed` if there is no store, `Busy` if another process writes to it (names the holder),
+    /// `Damaged` (names the place).
+    pub fn open(path: impl AsRef<Path>) -> Result<Store> {
+        Store::open_with(path, OpenMode::Write, EngineOptions::default())
+    }
+
+    /// Opens the store in directory `path` as its one writer; makes it if it is not there.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn create(path: impl AsRef<Path>) -> Result<Store> {
+        Store::open_with(path, OpenMode::Create, EngineOptions::default())
+    }
+
+    /// Opens the store in directory `path` for questions, beside a writer in another process.
+    ///
+    /// # Errors
+    /// As [`Store::open`], but never `Busy`.
+    pub fn open_read(path: impl AsRef<Path>) -> Result<Store> {
+        Store::open_with(path, OpenMode::Read, EngineOptions::default())
+    }
+
+    /// Opens the store in directory `path` as said.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(path: impl AsRef<Path>, mode: OpenMode, options: EngineOptions) -> Result<Store> {
+        Ok(Store { engine: Engine::open(path.as_ref(), mode, options)? })
+    }
+
+    /// The storage engine, for what has no call of its own here.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What the store knows of tables, streams and positions, as of now.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.engine.pin().catalog().clone()
+    }
+
+    /// The newest commit; 0 in an empty store.
+    pub fn commit(&self) -> CommitSeq {
+        self.engine.pin().commit()
+    }
+
+    /// All commits, oldest first.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn commits(&self) -> Result<Vec<CommitInfo>> {
+        Ok(self.engine.pin().commits()?)
+    }
+
+    /// Messages that could not be taken, with the commit that stored each, oldest first.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>> {
+        Ok(self.engine.pin().quarantine()?)
+    }
+
+    /// Takes what files, globs and directories hold and was not taken before (rule C1).
+    ///
+    /// # Errors
+    /// Of the options (`Usage`), the source (`Source`) or the store. Commits that were made stay, and
+    /// another call goes on after them.
+    pub fn ingest_files(&self, inputs: &[impl AsRef<str>], options: &IntakeOptions) -> Result<IntakeReport> {
+        let inputs: Vec<String> = inputs.iter().map(|i| i.as_ref().to_owned()).collect();
+        self.ingest_inputs(&inputs, options, None, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Store::ingest_files`], with standard input for `-`, and with a look at the progress that
+    /// may stop the intake: what was read by then is committed.
+    ///
+    /// # Errors
+    /// As [`Store::ingest_files`].
+    pub fn ingest_inputs(
+        &self,
+        inputs: &[String],
+        options: &IntakeOptions,
+        stdin: Option<Box<dyn Read + Send>>,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<IntakeReport> {
+        options.validate()?;
+        let mut messages = FileMessages::open(inputs, options, stdin, &self.catalog())?;
+        self.ingest_messages(&mut messages, options, progress)
+    }
+
+    /// Takes the rows of Arrow batches of one schema as events of the table that
+    /// [`IntakeOptions::table`] names. Every call is a stream of its own (rule B3).
+    ///
+    /// # Errors
+    /// As [`Store::ingest_files`].
+    pub fn ingest(&self, batches: &[RecordBatch], options: &IntakeOptions) -> Result<IntakeReport> {
+        options.validate()?;
+        let mut messages = RowMessages::events(batches, options, &self.catalog())?;
+        self.ingest_messages(&mut messages, options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Stores a version of a whole table: from `at` on, the table holds the rows of `batches` and no
+    /// others, until the next version (rule B12). Versions may come in any order; a version that
+    /// comes again replaces the one before.
+    ///
+    /// # Errors
+    /// `Usage` if a key comes twice in the version (names it), or the table has declared times of
+    /// another kind; else as [`Store::ingest_files`].
+    pub fn replace_all(
+        &self,
+        table: &str,
+        key: &[&str],
+        at: ValidTime,
+        batches: &[RecordBatch],
+    ) -> Result<IntakeReport> {
+        let (mut messages, options) = RowMessages::version(table, key, at, batches, &self.catalog())?;
+        self.ingest_messages(&mut messages, &options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Takes what `messages` delivers.
+    ///
+    /// # Errors
+    /// As [`Store::ingest_files`].
+    pub fn ingest_messages(
+        &self,
+        messages: &mut dyn Messages,
+        options: &IntakeOptions,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<IntakeReport> {
+        run(&self.engine, messages, options, progress)
+    }
+
+    /// A table as of the newest commit; the handle never sees later ones.
+    ///
+    /// # Errors
+    /// `Failed` if there is none of that name; names near ones.
+    pub fn table(&self, name: &str) -> Result<Table> {
+        let snapshot = self.engine.pin();
+        let catalog = snapshot.catalog().clone();
+        match catalog.table(name) {
+            Some(meta) => Ok(Table { snapshot, meta: meta.clone() }),
+            None => Err(Error::failed(format!("there is no table {name}"))
+                .hint(near_names_hint(name, catalog.tables.values().map(|t| t.name.as_str())))),
+        }
+    }
+}
+
+/// A table at one commit.
+#[derive(Clone, Debug)]
+pub struct Table {
+    snapshot: Snapshot,
+    meta: Arc<TableMeta>,
+}
+
+impl Table {
+    /// What the catalog knows of it.
+    pub fn meta(&self) -> &TableMeta {
+        &self.meta
+    }
+
+    /// The schema at the commit of the handle.
+    pub fn schema(&self) -> &TableSchema {
+        self.meta.schema_at(self.snapshot.commit())
+    }
+
+    /// The Arrow schema of rows: every column, nullable, in order of first appearance.
+    pub fn arrow_schema(&self) -> Arc<Schema> {
+        let field = |c: &asofdb_storage::schema::Column| Field::new(&c.name, c.ty.arrow(), true);
+        Arc::new(Schema::new(self.schema().columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// The rows that hold at `valid` as believed at `system`; `None` = the latest of each (rules B2,
+    /// D1). Batches of [`Table::arrow_schema`].
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn as_of(&self, valid: Option<ValidTime>, system: Option<SystemTime>) -> Result<Vec<RecordBatch>> {
+        let kind =
+            ScanKind::Rows { valid: valid.map_or(FOREVER, |v| v.0), system: system.map_or(FOREVER, |s| s.0) };
+        let schema = self.arrow_schema();
+        self.scan(kind, KeyFilter::All)?.into_iter().map(|b| with_schema(b, &schema)).collect()
+    }
+
+    /// The row of a key that holds at `valid` as believed at `system`, as a batch of one row. `key`
+    /// has the values of the key columns in key order.
+    ///
+    /// # Errors
+    /// `Usage` if the key has another number of columns; else those of the store.
+    pub fn get(
+        &self,
+        key: &[Value],
+        valid: Option<ValidTime>,
+        system: Option<SystemTime>,
+    ) -> Result<Option<RecordBatch>> {
+        let bounds = Bounds {
+            valid: valid.map_or(FOREVER, |v| v.0),
+            system: system.map_or(FOREVER, |s| s.0),
+            commit: self.snapshot.commit(),
+        };
+        let found = self.snapshot.get(self.meta.id, &self.key(key)?, bounds)?;
+        found.map(|batch| with_schema(batch, &self.arrow_schema())).transpose()
+    }
+
+    /// Every event, or those of one key, in key order and then the order of rule B3: the columns of
+    /// [`asofdb_storage::event::columns`], the row after the event, and whether there is one.
+    ///
+    /// # Errors
+    /// As [`Table::get`].
+    pub fn history(&self, key: Option<&[Value]>) -> Result<Vec<RecordBatch>> {
+        let keys = match key {
+            Some(key) => KeyFilter::Keys(vec![self.key(key)?]),
+            None => KeyFilter::All,
+        };
+        self.scan(ScanKind::History, keys)
+    }
+
+    fn key(&self, key: &[Value]) -> Result<Vec<u8>> {
+        let columns = self.schema().key.len();
+        if columns != key.len() || columns == 0 {
+            return Err(Error::usage(format!(
+                "the key of {} has {columns} columns, and {} values were given",
+                self.meta.name,
+                key.len()
+            )));
+        }
+        let cells: Vec<_> = key.iter().map(Value::as_cell).collect();
+        Ok(key_bytes(&cells))
+    }
+
+    fn scan(&self, kind: ScanKind, keys: KeyFilter) -> Result<Vec<RecordBatch>> {
+        let schema = Arc::new(self.schema().clone());
+        let request = ScanRequest {
+            table: self.meta.id,
+            kind,
+            commit: self.snapshot.commit(),
+            projection: schema.columns.iter().map(|c| c.id).collect::<Vec<ColumnId>>(),
+            schema,
+            keys,
+            partitions: 1,
+            rows_per_key_max: ROWS_PER_KEY_MAX,
+        };
+        let mut out = Vec::new();
+        for stream in self.snapshot.scan(&request)? {
+            for batch in stream {
+                out.push(batch.map_err(engine_error)?);
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn engine_error(e: engine::Error) -> Error {
+    e.into()
+}
+
+/// The same columns under the names that people use.
+fn with_schema(batch: RecordBatch, schema: &Arc<Schema>) -> Result<RecordBatch> {
+    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)
+        .map_err(|e| Error::new(ErrorKind::Failed, format!("the store answered with other columns: {e}")))
+}
