@@ -2,16 +2,16 @@
 //! C1), tombstones and derived valid time (rules A4, A5). One look-up per table serves them all.
 
 use super::batch::Batcher;
+use super::keys::{cells_of, parse, sides};
 use super::report::IntakeReport;
 use super::rows::Refusal;
 use super::table::TableIntake;
 use crate::change::{Change, Times};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::source::Place;
 use asofdb_storage::engine::{Catalog, RowBlock};
 use asofdb_storage::event::{EventHead, Op, RowView, TimeSource, content_hash, encode_row};
-use asofdb_storage::id::{ColumnId, OriginId, TableId};
-use asofdb_storage::key::put_key_cell;
+use asofdb_storage::id::{OriginId, TableId};
 use asofdb_storage::timeline::{self, Arrival, Neighbour, Placement};
 use asofdb_storage::value::Cell;
 use std::cmp::Ordering;
@@ -145,13 +145,16 @@ struct Entry {
 
 type Decisions = HashMap<(usize, u32), Decision>;
 
+/// See [`Known::tokens`].
+type TokenOfKey = (Vec<u8>, u32, Vec<u8>, u32, u64);
+
 /// The events that are known of the keys of one table.
 #[derive(Default)]
 struct Known {
     entries: HashMap<(Vec<u8>, u32), Vec<Entry>>,
     keys: HashSet<Vec<u8>>,
     /// Key, server, token, ordinal, content of events with a token.
-    tokens: HashSet<(Vec<u8>, u32, Vec<u8>, u32, u64)>,
+    tokens: HashSet<TokenOfKey>,
     ids: HashMap<Vec<u8>, u64>,
     servers: HashMap<String, u32>,
 }
@@ -473,59 +476,4 @@ impl Batcher<'_> {
         self.tables[table].block = new;
         Ok(())
     }
-}
-
-fn parse(row: &[u8]) -> Result<RowView<'_>> {
-    RowView::parse(row).map_err(|e| Error::failed(format!("a row of the batch cannot be read back: {e}")))
-}
-
-fn cells_of<'a>(view: &RowView<'a>) -> Result<Vec<(ColumnId, Cell<'a>)>> {
-    view.cells()
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|e| Error::failed(format!("a row of the batch cannot be read back: {e}")))
-}
-
-/// The keys that a row speaks of: its own first, then the one it had before.
-fn sides(t: &TableIntake, view: &RowView<'_>) -> Result<Vec<Vec<u8>>> {
-    if view.head.op == Op::Truncate {
-        return Ok(vec![Vec::new()]);
-    }
-    let cells = cells_of(view)?;
-    let ids = t.key_ids();
-    if ids.is_empty() {
-        let old = view.previous.as_ref().map(|p| {
-            let cells: Vec<_> = p.iter().enumerate().map(|(i, c)| (ColumnId(i as u32), *c)).collect();
-            whole_row(&cells)
-        });
-        return Ok(if view.head.op == Op::Delete {
-            vec![old.unwrap_or_default()]
-        } else {
-            std::iter::once(whole_row(&cells)).chain(old).collect()
-        });
-    }
-    let mut key = Vec::new();
-    for id in &ids {
-        let cell = cells.iter().find(|(c, _)| c == id).map_or(Cell::Null, |(_, c)| *c);
-        put_key_cell(&mut key, &cell);
-    }
-    let mut out = vec![key];
-    if let Some(previous) = &view.previous {
-        let mut key = Vec::new();
-        previous.iter().for_each(|c| put_key_cell(&mut key, c));
-        out.push(key);
-    }
-    Ok(out)
-}
-
-/// The key bytes of a row of a table without a key, as storage makes them.
-fn whole_row(cells: &[(ColumnId, Cell<'_>)]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for (id, cell) in cells.iter().filter(|(_, c)| *c != Cell::Null) {
-        out.extend_from_slice(&id.0.to_be_bytes());
-        put_key_cell(&mut out, cell);
-    }
-    if out.is_empty() {
-        put_key_cell(&mut out, &Cell::Null);
-    }
-    out
 }

@@ -203,7 +203,7 @@ fn stored(row: &[u8], schema: &TableSchema, seq: u64, at: i64) -> Stored {
         operation_id: head.operation_id.map(<[u8]>::to_vec),
         content: content_hash(head.op, view.cell_bytes()),
         key,
-        previous: view.previous.as_ref().map(|p| asofdb_storage::key::key_bytes(p)),
+        previous: view.previous.as_ref().map(asofdb_storage::key::key_bytes),
         previous_deleted: head.previous_deleted,
         time_source: head.time_source.word(),
         cells: cells.iter().map(|(id, c)| (id.0, value(*c))).collect(),
