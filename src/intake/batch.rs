@@ -33,6 +33,7 @@ pub struct Batcher<'o> {
     pub(super) tables: Vec<TableIntake>,
     table_ids: HashMap<String, usize>,
     next_table: u32,
+    last_table: usize,
     /// The place that was looked up last.
     last_place: Option<(String, u32, String, u32, OriginId)>,
     /// Origins that this batch read from.
@@ -75,6 +76,7 @@ impl<'o> Batcher<'o> {
             tables: Vec::new(),
             table_ids: HashMap::new(),
             next_table: catalog.tables.keys().last().map_or(0, |id| id.0 + 1),
+            last_table: 0,
             wanted: Wanted::new(options),
             catalog,
             last_place: None,
@@ -237,8 +239,19 @@ impl<'o> Batcher<'o> {
         prepared: &[Prepared],
         cells: &Cells<'a>,
     ) {
-        let (mut kept, mut ignored) = (Vec::new(), None);
         let first = self.deferred.len();
+        if let ([change], [p]) = (changes, prepared) {
+            match self.emit(place, origin, 0, change, p, cells) {
+                Emitted::Kept => self.counts.accepted += 1,
+                Emitted::Ignored(kind) => IntakeReport::count(&mut self.counts.ignored, kind, 1),
+                Emitted::Deferred(d) => {
+                    self.deferred.push(Deferred { held: self.held.len() as u32, ..d });
+                    self.hold(Held::new(place, origin, Vec::new(), None), place);
+                }
+            }
+            return;
+        }
+        let (mut kept, mut ignored) = (Vec::new(), None);
         for (ordinal, (change, p)) in changes.iter().zip(prepared).enumerate() {
             let row = self.tables[p.table].block.ends.len() as u32;
             match self.emit(place, origin, ordinal as u32, change, p, cells) {
@@ -248,16 +261,21 @@ impl<'o> Batcher<'o> {
             }
         }
         if self.deferred.len() > first {
-            let mut held = Held::new(place, origin, kept, ignored);
-            if self.options.operation_id.is_some() {
-                held.keep(place);
-            }
-            self.held.push(held);
+            self.hold(Held::new(place, origin, kept, ignored), place);
         } else if !kept.is_empty() {
             self.counts.accepted += 1;
         } else if let Some(kind) = ignored {
             IntakeReport::count(&mut self.counts.ignored, kind, 1);
         }
+    }
+
+    /// Keeps a message until its rows are settled; what a quarantine would show only where one can
+    /// still follow.
+    fn hold(&mut self, mut held: Held, place: &Place<'_>) {
+        if self.options.operation_id.is_some() {
+            held.keep(place);
+        }
+        self.held.push(held);
     }
 
     /// The table of a change, made where there is none.
@@ -266,8 +284,10 @@ impl<'o> Batcher<'o> {
             Some(name) => name,
             None => stem(place.stream),
         };
-        if let Some(i) = self.table_ids.get(name) {
-            let i = *i;
+        let last = self.tables.get(self.last_table).filter(|t| t.meta.name == name);
+        let known = last.map(|_| self.last_table).or_else(|| self.table_ids.get(name).copied());
+        if let Some(i) = known {
+            self.last_table = i;
             self.tables[i].check_key(change, self.options.key_of(name).is_some())?;
             return Ok(Ok(i));
         }

@@ -288,6 +288,34 @@ fn a5_a_truncate_succeeds_and_precedes_every_key() {
 }
 
 #[test]
+fn a5_a_key_change_succeeds_the_events_of_both_keys() {
+    for batch in [1, 100] {
+        let store = Memory::default();
+        let moved = Ev { before: vec![("id", Cell::Int(1))], ..upsert(2, 6) };
+        let messages = vec![upsert(2, 5).at(500).msg(0), upsert(1, 4).at(700).msg(1), moved.at(400).msg(2)];
+        try_take(&store, &batched(batch), messages).unwrap();
+        assert_eq!(events(&store)[2], (Op::Update, Some(6), 700), "batch {batch}");
+    }
+}
+
+#[test]
+fn a_message_with_several_rows_counts_once_and_goes_aside_as_a_whole() {
+    let store = Memory::default();
+    let rows = |events: Vec<Ev>, position| Msg { what: What::Rows(events), ..upsert(0, 0).msg(position) };
+    let null_key = Ev { image: vec![("id", Cell::Null)], key: vec![], ..upsert(1, 1) };
+    let report = take(
+        &store,
+        vec![
+            rows(vec![upsert(1, 1).at(10), upsert(2, 2).at(10)], 0),
+            rows(vec![upsert(3, 3).at(11), null_key.at(11)], 1),
+            rows(vec![upsert(4, 4).at(5), upsert(5, 5).at(12)], 2),
+        ],
+    );
+    assert_eq!((report.delivered, report.accepted, report.quarantined), (3, 2, 1));
+    assert_eq!((report.row_events(), qty(&store, 3), qty(&store, 4)), (4, None, Some(4)));
+}
+
+#[test]
 fn a5_a_lower_log_position_is_late_and_keeps_its_time() {
     let store = Memory::default();
     let report =
