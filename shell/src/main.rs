@@ -3,8 +3,10 @@
 mod args;
 mod backend;
 mod commands;
+mod demo;
 mod interrupt;
 mod outcome;
+mod progress;
 mod render;
 mod repl;
 mod runner;

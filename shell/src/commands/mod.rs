@@ -1,9 +1,14 @@
 //! The commands.
 
+mod demo;
+mod export;
+mod ingest;
 mod later;
+mod quarantine;
 mod script;
 mod shell;
 mod sql;
+mod upkeep;
 
 use crate::args::{Cli, Command};
 use crate::outcome::{Failure, Outcome};
@@ -42,8 +47,28 @@ pub fn run(cli: Cli) -> Outcome {
         },
         Some(Command::Shell(args)) => shell::run(args.store.path()?, manner),
         Some(Command::Sql(args)) => sql::run(&args, manner),
+        Some(Command::Demo(args)) => demo::run(&args, manner),
+        Some(Command::Ingest(args)) => ingest::run(&args, manner),
+        Some(Command::Status(args)) => upkeep::status(&args, manner),
+        Some(Command::Compact(args)) => upkeep::compact(&args, manner),
+        Some(Command::Verify(args)) => upkeep::verify(&args, manner),
+        Some(Command::Rebuild(args)) => upkeep::rebuild(&args, manner),
+        Some(Command::Quarantine(command)) => quarantine::run(&command, manner),
+        Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),
     }
+}
+
+/// Writes text to stdout.
+fn print(text: &str) -> Outcome {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|e| Failure::io("cannot write", &e))
+}
+
+/// Writes JSON to stdout.
+fn print_json(value: &serde_json::Value) -> Outcome {
+    print(&format!("{value:#}\n"))
 }
 
 fn nothing_asked() -> Failure {

@@ -1,0 +1,117 @@
+//! `asof demo`: builds the demo store, asks five questions, explains the answers.
+
+use super::script::{self, Writing};
+use super::{Manner, ingest, print};
+use crate::args::{Cli, Command, DemoArgs};
+use crate::demo::{EVENTS, Events, QUESTIONS, Question};
+use crate::outcome::{Failure, Outcome};
+use crate::render::{Mode, Options, Sink};
+use crate::runner::Runner;
+use crate::{interrupt, store, terminal};
+use clap::Parser;
+use std::fs;
+use std::path::Path;
+
+/// The directory with the events, inside of the demo; what tells a demo from anything else.
+const EVENTS_DIRECTORY: &str = "demo-events";
+
+/// Builds, asks, explains.
+pub fn run(args: &DemoArgs, manner: Manner) -> Outcome {
+    interrupt::install();
+    make_room(&args.dir)?;
+    let dir = args.dir.display();
+    let events = args.dir.join(EVENTS_DIRECTORY);
+    let cannot = |e: std::io::Error| Failure::io(&format!("cannot write to {}", events.display()), &e);
+    fs::create_dir_all(&events).map_err(cannot)?;
+    for file in &EVENTS {
+        fs::write(events.join(file_name(file)), file.text).map_err(cannot)?;
+    }
+    manner.say(&format!("A power company, its tariffs and its bills, in the store {dir}:"));
+    for file in &EVENTS {
+        take(&args.dir, &events, file, manner)?;
+    }
+    let runner = Runner::new(store::session(&args.dir, &[])?)?;
+    for (number, question) in QUESTIONS.iter().enumerate() {
+        ask(&runner, number + 1, question)?;
+    }
+    manner.say(&next(&args.dir));
+    Ok(())
+}
+
+fn file_name(file: &Events) -> String {
+    format!("{}.ndjson", file.name)
+}
+
+/// An old demo is taken away; anything else is left alone.
+fn make_room(dir: &Path) -> Outcome {
+    let occupied = match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
+        Err(e) => return Err(Failure::io(&format!("cannot look into {}", dir.display()), &e)),
+    };
+    if !occupied {
+        return Ok(());
+    }
+    if !dir.join(EVENTS_DIRECTORY).join(file_name(&EVENTS[0])).is_file() {
+        return Err(Failure::usage(format!("{} is there already and is no demo", dir.display()))
+            .hint("name another directory: asof demo DIR"));
+    }
+    fs::remove_dir_all(dir).map_err(|e| Failure::io(&format!("cannot take the old demo {} away", dir.display()), &e))
+}
+
+fn take(store: &Path, events: &Path, file: &Events, manner: Manner) -> Outcome {
+    let source = events.join(file_name(file)).display().to_string();
+    let line = [
+        "asof", "ingest", &store.display().to_string(), &source, "--table", file.table, "--key", "id", "--op", "op",
+        "--valid", file.valid, "--system", file.system, "--columns", file.dropped,
+    ]
+    .map(str::to_owned);
+    let Ok(Cli { command: Some(Command::Ingest(args)), .. }) = Cli::try_parse_from(&line) else {
+        return Err(Failure::usage("the demo's own options are wrong"));
+    };
+    let report = ingest::take(store, std::slice::from_ref(&source), &ingest::options(&args)?, Manner { quiet: true, ..manner })?;
+    manner.say(&format!("  {:<16} {} events, commit {}: {}", file_name(file), report.accepted, report.last_commit.unwrap_or(0), file.about));
+    Ok(())
+}
+
+fn ask(runner: &Runner, number: usize, question: &Question) -> Outcome {
+    let sql = question.sql.replace('\n', "\n   ");
+    print(&format!("\n{number}. {}\n\n   {sql};\n\n", question.words))?;
+    let options = Options { width: terminal::width(), ..Options::default() };
+    let sink = || -> Sink { Box::new(std::io::BufWriter::new(std::io::stdout())) };
+    let writing = Writing { mode: Mode::Table, options, sink: &sink };
+    script::run(runner, question.sql, None, &writing, &mut |_| {})?;
+    print(&format!("   {}\n", question.why))
+}
+
+fn next(dir: &Path) -> String {
+    let dir = dir.display();
+    format!(
+        "\nNow you:\n  asof {dir}                     opens the shell; then type\n    \\d customers\n    \
+         \\timeline customers 1         what was held true of Ada, and when\n    \\history customers 2          \
+         every event of Ben\n    \\at system 2026-03-12         travel; then SELECT * FROM customers; and \\at now\n  \
+         asof sql {dir} \"SELECT * FROM customers FOR VALID_TIME ALL FOR SYSTEM_TIME ALL\"\n  \
+         asof ingest STORE SOURCE...   takes in your own events: asof ingest --help"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_old_demo_is_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("d");
+        make_room(&target).unwrap();
+        fs::create_dir(&target).unwrap();
+        make_room(&target).unwrap();
+        fs::write(target.join("precious"), "x").unwrap();
+        assert!(make_room(&target).unwrap_err().message.contains("is no demo"));
+        assert!(target.join("precious").is_file());
+        fs::create_dir(target.join(EVENTS_DIRECTORY)).unwrap();
+        fs::write(target.join(EVENTS_DIRECTORY).join("customers.ndjson"), "").unwrap();
+        make_room(&target).unwrap();
+        assert!(!target.exists());
+    }
+}

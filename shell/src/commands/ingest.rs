@@ -1,0 +1,204 @@
+//! `asof ingest`: options, progress, totals.
+
+use super::Manner;
+use crate::args::{IngestArgs, StoreAnd};
+use crate::outcome::{Exit, Failure, Outcome};
+use crate::progress::Progress;
+use crate::render::escape::visible;
+use crate::{interrupt, store};
+use asofdb::{IntakeOptions, IntakeReport};
+use std::fmt::Write;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Instant;
+
+/// Takes in.
+pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
+    let places = StoreAnd::here(&args.places, 1)?;
+    if places.rest.is_empty() {
+        return Err(Failure::usage("no source is named")
+            .hint("name files, globs or directories behind the store, or - for standard input"));
+    }
+    if args.flow.export_to.is_some() {
+        return Err(Failure::usage("--export-to is not supported yet")
+            .hint("run 'asof export' beside the ingest, as often as you like"));
+    }
+    let options = options(args)?;
+    interrupt::install();
+    let started = Instant::now();
+    let report = take(&places.store, &places.rest, &options, manner)?;
+    let stopped = interrupt::count() > 0;
+    if manner.json {
+        super::print_json(&serde_json::to_value(&report).unwrap_or_default())?;
+    } else if !manner.quiet {
+        let mut text = totals(&report, &places.store);
+        let _ = writeln!(text, "{:.1} s{}", started.elapsed().as_secs_f64(), if stopped { ", stopped on request" } else { "" });
+        super::print(&text)?;
+    }
+    Ok(())
+}
+
+/// Takes in with progress on stderr; the first signal finishes the batch, the second ends at once.
+pub fn take(path: &Path, sources: &[String], options: &IntakeOptions, manner: Manner) -> Outcome<IntakeReport> {
+    let mut bar = Progress::new(!manner.quiet);
+    let watch = interrupt::leave_at_second_signal();
+    let report = store::ingest(path, sources, options, &mut |progress| {
+        bar.show(progress);
+        if interrupt::count() > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    drop(watch);
+    bar.clear();
+    report
+}
+
+fn read<T: FromStr<Err = asofdb::Error>>(option: &str, text: &str) -> Outcome<T> {
+    text.parse().map_err(|e: asofdb::Error| {
+        let mut failure = store::failure(&e);
+        failure.message = format!("{option} {text}: {}", failure.message);
+        failure.exit = Exit::Usage;
+        failure
+    })
+}
+
+fn maybe<T: FromStr<Err = asofdb::Error>>(option: &str, text: &Option<String>) -> Outcome<Option<T>> {
+    text.as_ref().map(|t| read(option, t)).transpose()
+}
+
+fn each<T: FromStr<Err = asofdb::Error>>(option: &str, texts: &[String]) -> Outcome<Vec<T>> {
+    texts.iter().map(|t| read(option, t)).collect()
+}
+
+/// The options of the library.
+pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
+    let IngestArgs { places: _, format, table, key, operation, time, content, flow } = args;
+    let options = IntakeOptions {
+        format: (format != "auto").then(|| format.clone()),
+        table: table.clone(),
+        keys: each("--key", key)?,
+        op: operation.op.clone(),
+        op_map: each("--op-map", &operation.op_map)?,
+        default_op: maybe("--default-op", &operation.default_op)?,
+        valid: maybe("--valid", &time.valid)?,
+        valid_end: maybe("--valid-end", &time.valid_end)?,
+        tie_break: time.tie_break.clone(),
+        system: maybe("--system", &time.system)?,
+        operation_id: operation.operation_id.clone(),
+        absent: maybe("--absent", &content.absent)?,
+        ignore_null_updates: maybe("--ignore-null-updates", &content.ignore_null_updates)?,
+        columns_to_update: content.columns_to_update.clone(),
+        delete_when: operation.delete_when.clone(),
+        truncate_when: operation.truncate_when.clone(),
+        columns: maybe("--columns", &content.columns)?,
+        zone: time.zone.clone(),
+        null_text: content.null_text.clone(),
+        source_name: flow.source_name.clone(),
+        keep_raw: flow.keep_raw,
+        strict: flow.strict,
+        batch: flow.batch,
+    };
+    options.validate().map_err(|e| store::failure(&e))?;
+    Ok(options)
+}
+
+/// The totals: messages by kind that add up, rows by table, and where the quarantine is.
+pub fn totals(report: &IntakeReport, path: &Path) -> String {
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "{} delivered = {} accepted + {} repeats + {} ignored + {} quarantined",
+        report.delivered,
+        report.accepted,
+        report.repeated(),
+        report.ignored_messages(),
+        report.quarantined
+    );
+    for (what, kinds) in [("repeats", &report.repeats), ("ignored", &report.ignored), ("rows", &report.rows)] {
+        let parts: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {}", kind.replace('_', " "))).collect();
+        if !parts.is_empty() {
+            let _ = writeln!(out, "{what}: {}", parts.join(", "));
+        }
+    }
+    let width = report.tables.keys().map(|t| t.len()).max().unwrap_or(0);
+    for (table, rows) in &report.tables {
+        let _ = writeln!(out, "  {:<width$}  {rows} {}", visible(table), if *rows == 1 { "row" } else { "rows" });
+    }
+    let times = [(report.late, "late"), (report.raised, "raised"), (report.lowered, "lowered")];
+    let parts: Vec<String> = times.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    if !parts.is_empty() {
+        let _ = writeln!(out, "valid times: {}", parts.join(", "));
+    }
+    match (report.commits, report.last_commit) {
+        (0, _) => out.push_str("nothing new, no commit\n"),
+        (n, last) => {
+            let last = last.map(|c| format!(", the last is {c}")).unwrap_or_default();
+            let _ = writeln!(out, "{n} {}{last}", if n == 1 { "commit" } else { "commits" });
+        }
+    }
+    out.push_str(&quarantine(report, path));
+    for notice in &report.notices {
+        let _ = writeln!(out, "note: {}", visible(notice));
+    }
+    out
+}
+
+fn quarantine(report: &IntakeReport, path: &Path) -> String {
+    let mut out = String::new();
+    if report.quarantined == 0 {
+        return out;
+    }
+    let _ = writeln!(out, "quarantined, the first of {}:", report.quarantined);
+    for message in &report.quarantined_first {
+        let _ = writeln!(out, "  {}: {}", visible(&store::place_of(message)), visible(&message.reason));
+    }
+    let _ = writeln!(out, "look at them with: asof quarantine list {}", path.display());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn options_of(line: &str) -> Outcome<IntakeOptions> {
+        let cli = Cli::try_parse_from(std::iter::once("asof").chain(line.split_whitespace())).unwrap();
+        match cli.command {
+            Some(Command::Ingest(args)) => options(&args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_reach_the_library() {
+        let options = options_of("ingest s f --key id --key u:x,y --op o --op-map i=insert --valid v:ms --system s --strict --batch 7").unwrap();
+        assert_eq!(options.key_of("u").unwrap(), ["x", "y"]);
+        assert_eq!(options.key_of("other").unwrap(), ["id"]);
+        assert_eq!(options.valid.unwrap().column, "v");
+        assert_eq!((options.strict, options.batch, options.format), (true, Some(7), None));
+    }
+
+    #[test]
+    fn a_wrong_option_is_wrong_usage_and_is_named() {
+        for (line, option) in [("--valid v:parsec", "--valid"), ("--op-map i=inzert", "--op-map"), ("--absent maybe", "--absent"), ("--valid-end e", "--valid-end")] {
+            let failure = options_of(&format!("ingest s f {line}")).unwrap_err();
+            assert_eq!(failure.exit, Exit::Usage);
+            assert!(failure.message.contains(option), "{}", failure.message);
+        }
+    }
+
+    #[test]
+    fn totals_add_up_and_name_the_quarantine() {
+        let mut report = IntakeReport { delivered: 7, accepted: 4, quarantined: 1, commits: 1, last_commit: Some(3), late: 2, ..IntakeReport::default() };
+        report.repeats.insert("already_taken".into(), 1);
+        report.ignored.insert("heartbeat".into(), 1);
+        report.tables.insert("orders".into(), 4);
+        let text = totals(&report, Path::new("shop.asof"));
+        assert_eq!(
+            text,
+            "7 delivered = 4 accepted + 1 repeats + 1 ignored + 1 quarantined\nrepeats: 1 already taken\n\
+             ignored: 1 heartbeat\n  orders  4 rows\nvalid times: 2 late\n1 commit, the last is 3\n\
+             quarantined, the first of 1:\nlook at them with: asof quarantine list shop.asof\n"
+        );
+    }
+}
