@@ -4,6 +4,8 @@ mod args;
 mod backend;
 mod commands;
 mod demo;
+#[cfg(test)]
+mod docs_tests;
 mod interrupt;
 mod outcome;
 mod progress;

@@ -5,9 +5,11 @@ mod session;
 
 use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
+use asofdb::intake::FileMessages;
 use asofdb::{ErrorKind, IntakeOptions, IntakeReport};
 pub use asofdb_storage::engine::OpenMode;
 use asofdb_storage::engine::{self, Engine, EngineOptions, Quarantined};
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +34,26 @@ pub fn open(path: &Path, mode: OpenMode) -> Outcome<Engine> {
 /// A session over the store in `path`, opened for reading.
 pub fn session(path: &Path, params: &[(String, String)]) -> Outcome<Arc<dyn Backend>> {
     Ok(Arc::new(session::Live::open(open(path, OpenMode::Read)?, params)?))
+}
+
+/// Takes `sources` into the store in `path`, which is made if there is none; a source that is not
+/// there makes no store.
+pub fn ingest(
+    path: &Path,
+    sources: &[String],
+    options: &IntakeOptions,
+    progress: &mut dyn FnMut(&asofdb::Progress) -> ControlFlow<()>,
+) -> Outcome<IntakeReport> {
+    let exists = path.exists();
+    let engine = if exists { Some(open(path, OpenMode::Create)?) } else { None };
+    let catalog = engine.as_ref().map(|e| e.pin().catalog().clone()).unwrap_or_default();
+    let stdin = sources.iter().any(|s| s == "-").then(|| Box::new(std::io::stdin()) as Box<dyn Read + Send>);
+    let mut messages = FileMessages::open(sources, options, stdin, &catalog).map_err(|e| failure(&e))?;
+    let engine = match engine {
+        Some(engine) => engine,
+        None => open(path, OpenMode::Create)?,
+    };
+    asofdb::intake::run(&engine, &mut messages, options, progress).map_err(|e| failure(&e))
 }
 
 /// An error of the library.

@@ -7,6 +7,7 @@ use crate::demo::{EVENTS, Events, QUESTIONS, Question};
 use crate::outcome::{Failure, Outcome};
 use crate::render::{Mode, Options, Sink};
 use crate::runner::Runner;
+use crate::store::OpenMode;
 use crate::{interrupt, store, terminal};
 use clap::Parser;
 use std::fs;
@@ -22,6 +23,8 @@ pub fn run(args: &DemoArgs, manner: Manner) -> Outcome {
     let dir = args.dir.display();
     let events = args.dir.join(EVENTS_DIRECTORY);
     let cannot = |e: std::io::Error| Failure::io(&format!("cannot write to {}", events.display()), &e);
+    // A store is only ever made in an empty directory, so it comes before the events.
+    drop(store::open(&args.dir, OpenMode::Create)?);
     fs::create_dir_all(&events).map_err(cannot)?;
     for file in &EVENTS {
         fs::write(events.join(file_name(file)), file.text).map_err(cannot)?;

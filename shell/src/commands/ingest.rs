@@ -6,6 +6,7 @@ use crate::outcome::{Exit, Failure, Outcome};
 use crate::progress::Progress;
 use crate::render::escape::visible;
 use crate::{interrupt, store};
+use asofdb::format::options::Absent;
 use asofdb::{IntakeOptions, IntakeReport};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -52,21 +53,46 @@ pub fn take(path: &Path, sources: &[String], options: &IntakeOptions, manner: Ma
     report
 }
 
-fn read<T: FromStr<Err = asofdb::Error>>(option: &str, text: &str) -> Outcome<T> {
-    text.parse().map_err(|e: asofdb::Error| {
-        let mut failure = store::failure(&e);
+/// What the library says of an option that it cannot read.
+trait Wrong {
+    fn failure(self) -> Failure;
+}
+
+impl Wrong for asofdb::Error {
+    fn failure(self) -> Failure {
+        store::failure(&self)
+    }
+}
+
+impl Wrong for String {
+    fn failure(self) -> Failure {
+        Failure::usage(self)
+    }
+}
+
+fn read<T: FromStr<Err: Wrong>>(option: &str, text: &str) -> Outcome<T> {
+    text.parse().map_err(|e: T::Err| {
+        let mut failure = e.failure();
         failure.message = format!("{option} {text}: {}", failure.message);
         failure.exit = Exit::Usage;
         failure
     })
 }
 
-fn maybe<T: FromStr<Err = asofdb::Error>>(option: &str, text: &Option<String>) -> Outcome<Option<T>> {
+fn maybe<T: FromStr<Err: Wrong>>(option: &str, text: &Option<String>) -> Outcome<Option<T>> {
     text.as_ref().map(|t| read(option, t)).transpose()
 }
 
-fn each<T: FromStr<Err = asofdb::Error>>(option: &str, texts: &[String]) -> Outcome<Vec<T>> {
+fn each<T: FromStr<Err: Wrong>>(option: &str, texts: &[String]) -> Outcome<Vec<T>> {
     texts.iter().map(|t| read(option, t)).collect()
+}
+
+fn absent(text: &str) -> Outcome<Absent> {
+    match text {
+        "null" => Ok(Absent::Null),
+        "unchanged" => Ok(Absent::Unchanged),
+        _ => Err(Failure::usage(format!("--absent {text}: write null or unchanged"))),
+    }
 }
 
 /// The options of the library.
@@ -84,7 +110,7 @@ pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
         tie_break: time.tie_break.clone(),
         system: maybe("--system", &time.system)?,
         operation_id: operation.operation_id.clone(),
-        absent: maybe("--absent", &content.absent)?,
+        absent: content.absent.as_deref().map(absent).transpose()?,
         ignore_null_updates: maybe("--ignore-null-updates", &content.ignore_null_updates)?,
         columns_to_update: content.columns_to_update.clone(),
         delete_when: operation.delete_when.clone(),
