@@ -5,7 +5,8 @@ use crate::repl::meta;
 use clap::CommandFactory;
 use std::fmt::Write;
 
-const MARK: &str = "<!-- generated from the command line and the table of meta commands: do not edit below -->\n";
+const MARK: &str =
+    "<!-- generated from the command line and the table of meta commands: do not edit below -->\n";
 
 fn generated() -> String {
     let mut out = String::from(MARK);
@@ -26,7 +27,11 @@ fn page(out: &mut String, command: &mut clap::Command, name: &str) {
     let help = command.render_long_help().to_string();
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     let _ = write!(out, "\n### {name}\n\n```text\n{}\n```\n", lines.join("\n").trim());
-    let names: Vec<String> = command.get_subcommands().filter(|c| !c.is_hide_set() && c.get_name() != "help").map(|c| c.get_name().to_owned()).collect();
+    let names: Vec<String> = command
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set() && c.get_name() != "help")
+        .map(|c| c.get_name().to_owned())
+        .collect();
     for sub in names {
         if let Some(found) = command.find_subcommand_mut(&sub) {
             let mut found = found.clone().term_width(100);
@@ -45,6 +50,9 @@ fn the_shell_document_is_in_step() {
     if std::env::var_os("ASOF_BLESS").is_some() {
         std::fs::write(file, &wanted).unwrap();
     } else {
-        assert!(text == wanted, "docs/shell.md is out of step: run ASOF_BLESS=1 cargo test -p asofdb-shell docs");
+        assert!(
+            text == wanted,
+            "docs/shell.md is out of step: run ASOF_BLESS=1 cargo test -p asofdb-shell docs"
+        );
     }
 }

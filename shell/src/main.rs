@@ -7,6 +7,7 @@ mod demo;
 #[cfg(test)]
 mod docs_tests;
 mod interrupt;
+mod log;
 mod outcome;
 mod progress;
 mod render;

@@ -16,7 +16,11 @@ pub struct Progress {
 impl Progress {
     /// Progress that shows itself if `wanted` and stderr is a terminal.
     pub fn new(wanted: bool) -> Progress {
-        Progress { started: Instant::now(), wanted: wanted && crate::terminal::stderr_is_terminal(), bar: None }
+        Progress {
+            started: Instant::now(),
+            wanted: wanted && crate::terminal::stderr_is_terminal(),
+            bar: None,
+        }
     }
 
     /// Shows where the intake stands.

@@ -5,6 +5,7 @@ use crate::backend::{Backend, Part, Summary};
 use crate::interrupt;
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::{Mode, Renderer};
+use crate::terminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -79,7 +80,9 @@ impl Runner {
                     .hint("please report it with the statement; the store itself is not harmed"));
             }
         };
-        Ok(Report { rows, took: started.elapsed(), summary, notes })
+        let took = started.elapsed();
+        crate::log::debug(|| format!("{statement}: {rows:?} rows in {took:?}"));
+        Ok(Report { rows, took, summary, notes })
     }
 }
 
@@ -113,7 +116,7 @@ impl Wait {
             .hint("give it more time with --timeout, or narrow the question"));
         }
         if self.progress && elapsed > PATIENCE {
-            eprint!("\r\x1b[K{:.1} s ... Ctrl-C cancels", elapsed.as_secs_f64());
+            terminal::err(&format!("\r\x1b[K{:.1} s ... Ctrl-C cancels", elapsed.as_secs_f64()));
             self.shown = true;
         }
         Ok(())
@@ -121,7 +124,7 @@ impl Wait {
 
     fn clear_line(&self) {
         if self.shown {
-            eprint!("\r\x1b[K");
+            terminal::err("\r\x1b[K");
         }
     }
 }

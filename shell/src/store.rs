@@ -1,14 +1,11 @@
 //! The library behind the shell: opens stores, makes sessions of them, and turns the library's
 //! errors into ours.
 
-mod session;
-
 use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
 use asofdb::intake::FileMessages;
-use asofdb::{ErrorKind, IntakeOptions, IntakeReport};
-pub use asofdb_storage::engine::OpenMode;
-use asofdb_storage::engine::{self, Engine, EngineOptions, Quarantined};
+use asofdb::{ErrorKind, IntakeOptions, IntakeReport, Store};
+use asofdb_storage::engine::Quarantined;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -19,21 +16,10 @@ pub fn now() -> i64 {
     chrono::Utc::now().timestamp_micros()
 }
 
-/// Opens a store.
-pub fn open(path: &Path, mode: OpenMode) -> Outcome<Engine> {
-    Engine::open(path, mode, EngineOptions::default()).map_err(|e| {
-        let missing = e.kind == engine::ErrorKind::NotFound;
-        let failure = engine_failure(e);
-        match missing {
-            true => Failure { exit: Exit::Usage, ..failure }.hint("asof ingest STORE SOURCE... makes a store; asof demo makes one to play with"),
-            false => failure,
-        }
-    })
-}
-
 /// A session over the store in `path`, opened for reading.
-pub fn session(path: &Path, params: &[(String, String)]) -> Outcome<Arc<dyn Backend>> {
-    Ok(Arc::new(session::Live::open(open(path, OpenMode::Read)?, params)?))
+pub fn session(path: &Path, _params: &[(String, String)]) -> Outcome<Arc<dyn Backend>> {
+    reader(path)?;
+    Err(Failure::new(Exit::Failed, "questions are not supported yet"))
 }
 
 /// Takes `sources` into the store in `path`, which is made if there is none; a source that is not
@@ -44,16 +30,37 @@ pub fn ingest(
     options: &IntakeOptions,
     progress: &mut dyn FnMut(&asofdb::Progress) -> ControlFlow<()>,
 ) -> Outcome<IntakeReport> {
-    let exists = path.exists();
-    let engine = if exists { Some(open(path, OpenMode::Create)?) } else { None };
-    let catalog = engine.as_ref().map(|e| e.pin().catalog().clone()).unwrap_or_default();
+    let there = if path.exists() { Some(writer(path)?) } else { None };
+    let catalog = there.as_ref().map(Store::catalog).unwrap_or_default();
     let stdin = sources.iter().any(|s| s == "-").then(|| Box::new(std::io::stdin()) as Box<dyn Read + Send>);
     let mut messages = FileMessages::open(sources, options, stdin, &catalog).map_err(|e| failure(&e))?;
-    let engine = match engine {
-        Some(engine) => engine,
-        None => open(path, OpenMode::Create)?,
+    let store = match there {
+        Some(store) => store,
+        None => writer(path)?,
     };
-    asofdb::intake::run(&engine, &mut messages, options, progress).map_err(|e| failure(&e))
+    store.ingest_messages(&mut messages, options, progress).map_err(|e| failure(&e))
+}
+
+/// Opens a store to write to it; makes it if it is not there.
+pub fn writer(path: &Path) -> Outcome<Store> {
+    crate::log::info(|| format!("opening {} to write", path.display()));
+    Store::create(path).map_err(|e| failure(&e))
+}
+
+/// Opens a store that is there for questions.
+pub fn reader(path: &Path) -> Outcome<Store> {
+    crate::log::info(|| format!("opening {} to read", path.display()));
+    Store::open_read(path).map_err(|e| open_failure(path, &e))
+}
+
+/// A store that is not there is wrong usage.
+fn open_failure(path: &Path, e: &asofdb::Error) -> Failure {
+    let failure = failure(e);
+    match path.exists() {
+        true => failure,
+        false => Failure { exit: Exit::Usage, ..failure }
+            .hint("asof ingest STORE SOURCE... makes a store; asof demo makes one to play with"),
+    }
 }
 
 /// An error of the library.
@@ -70,11 +77,6 @@ pub fn failure(e: &asofdb::Error) -> Failure {
     let mut failure = Failure::new(exit, e.message());
     failure.hints = e.hints().to_vec();
     failure
-}
-
-/// An error of the engine.
-pub fn engine_failure(e: engine::Error) -> Failure {
-    failure(&e.into())
 }
 
 /// Where a quarantined message came from.

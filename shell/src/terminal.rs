@@ -30,3 +30,10 @@ fn console_size() -> (usize, usize) {
     let (rows, columns) = console::Term::stdout().size();
     (rows as usize, columns as usize)
 }
+
+/// Writes to stderr; a closed one is no reason to fail.
+pub fn err(text: &str) {
+    use std::io::Write;
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

@@ -7,7 +7,7 @@ mod upkeep;
 
 pub use intake::IngestArgs;
 pub use question::{ShellArgs, SqlArgs, duration};
-pub use store::{STORE_VARIABLE, StoreAnd, StoreArg, is_store};
+pub use store::{StoreAnd, from_environment, is_store};
 pub use upkeep::{CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};
 
 use clap::{Parser, Subcommand};
@@ -23,7 +23,7 @@ Examples:
 
 Exit codes: 0 done, 1 a statement failed or contents differ, 2 wrong usage, 3 store busy,
 4 store damaged, 5 source failed, 124 timeout, 130 cancelled.
-Environment: ASOF_STORE (the store where none is named), ASOF_LOG (error, warn, info, debug), NO_COLOR.";
+Environment: ASOF_STORE (the store where none is named), ASOF_LOG (info, debug), NO_COLOR.";
 
 /// A bitemporal change store: what was it on Tuesday, and what did we think it was then?
 #[derive(Debug, Parser)]

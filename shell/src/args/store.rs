@@ -4,7 +4,7 @@ use crate::outcome::{Failure, Outcome};
 use std::path::{Path, PathBuf};
 
 /// The environment variable with the store where none is named.
-pub const STORE_VARIABLE: &str = "ASOF_STORE";
+const STORE_VARIABLE: &str = "ASOF_STORE";
 
 /// A command's only argument.
 #[derive(Debug, clap::Args)]
@@ -17,8 +17,13 @@ pub struct StoreArg {
 impl StoreArg {
     /// The store.
     pub fn path(&self) -> Outcome<&Path> {
-        self.store.as_deref().ok_or_else(no_store)
+        self.store.as_deref().filter(|s| !s.as_os_str().is_empty()).ok_or_else(no_store)
     }
+}
+
+/// The store that the environment names; an empty variable names none.
+pub fn from_environment() -> Option<PathBuf> {
+    std::env::var_os(STORE_VARIABLE).filter(|s| !s.is_empty()).map(PathBuf::from)
 }
 
 fn no_store() -> Failure {
@@ -51,7 +56,7 @@ impl StoreAnd {
 
     /// The same with the environment of this process.
     pub fn here(places: &[String], rest_min: usize) -> Outcome<StoreAnd> {
-        StoreAnd::split(places, rest_min, std::env::var_os(STORE_VARIABLE).map(PathBuf::from))
+        StoreAnd::split(places, rest_min, from_environment())
     }
 }
 

@@ -7,7 +7,6 @@ use crate::demo::{EVENTS, Events, QUESTIONS, Question};
 use crate::outcome::{Failure, Outcome};
 use crate::render::{Mode, Options, Sink};
 use crate::runner::Runner;
-use crate::store::OpenMode;
 use crate::{interrupt, store, terminal};
 use clap::Parser;
 use std::fs;
@@ -24,7 +23,7 @@ pub fn run(args: &DemoArgs, manner: Manner) -> Outcome {
     let events = args.dir.join(EVENTS_DIRECTORY);
     let cannot = |e: std::io::Error| Failure::io(&format!("cannot write to {}", events.display()), &e);
     // A store is only ever made in an empty directory, so it comes before the events.
-    drop(store::open(&args.dir, OpenMode::Create)?);
+    drop(store::writer(&args.dir)?);
     fs::create_dir_all(&events).map_err(cannot)?;
     for file in &EVENTS {
         fs::write(events.join(file_name(file)), file.text).map_err(cannot)?;
@@ -59,21 +58,47 @@ fn make_room(dir: &Path) -> Outcome {
         return Err(Failure::usage(format!("{} is there already and is no demo", dir.display()))
             .hint("name another directory: asof demo DIR"));
     }
-    fs::remove_dir_all(dir).map_err(|e| Failure::io(&format!("cannot take the old demo {} away", dir.display()), &e))
+    fs::remove_dir_all(dir)
+        .map_err(|e| Failure::io(&format!("cannot take the old demo {} away", dir.display()), &e))
 }
 
 fn take(store: &Path, events: &Path, file: &Events, manner: Manner) -> Outcome {
     let source = events.join(file_name(file)).display().to_string();
     let line = [
-        "asof", "ingest", &store.display().to_string(), &source, "--table", file.table, "--key", "id", "--op", "op",
-        "--valid", file.valid, "--system", file.system, "--columns", file.dropped,
+        "asof",
+        "ingest",
+        &store.display().to_string(),
+        &source,
+        "--table",
+        file.table,
+        "--key",
+        "id",
+        "--op",
+        "op",
+        "--valid",
+        file.valid,
+        "--system",
+        file.system,
+        "--columns",
+        file.dropped,
     ]
     .map(str::to_owned);
     let Ok(Cli { command: Some(Command::Ingest(args)), .. }) = Cli::try_parse_from(&line) else {
         return Err(Failure::usage("the demo's own options are wrong"));
     };
-    let report = ingest::take(store, std::slice::from_ref(&source), &ingest::options(&args)?, Manner { quiet: true, ..manner })?;
-    manner.say(&format!("  {:<16} {} events, commit {}: {}", file_name(file), report.accepted, report.last_commit.unwrap_or(0), file.about));
+    let report = ingest::take(
+        store,
+        std::slice::from_ref(&source),
+        &ingest::options(&args)?,
+        Manner { quiet: true, ..manner },
+    )?;
+    manner.say(&format!(
+        "  {:<16} {} events, commit {}: {}",
+        file_name(file),
+        report.accepted,
+        report.last_commit.unwrap_or(0),
+        file.about
+    ));
     Ok(())
 }
 

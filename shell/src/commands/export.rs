@@ -15,16 +15,21 @@ use std::path::Path;
 pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
     let places = StoreAnd::here(&args.places, 2)?;
     let [table, destination] = &places.rest[..] else {
-        return Err(Failure::usage("the table or the destination is missing").hint("asof export STORE TABLE DEST"));
+        return Err(
+            Failure::usage("the table or the destination is missing").hint("asof export STORE TABLE DEST")
+        );
     };
-    for (given, option) in [(args.partition_by.is_some(), "--partition-by"), (args.by_operation, "--by-operation")] {
+    for (given, option) in
+        [(args.partition_by.is_some(), "--partition-by"), (args.by_operation, "--by-operation")]
+    {
         if given {
             return Err(Failure::usage(format!("{option} is not supported yet"))
                 .hint("one export per part serves until then: --where \"...\""));
         }
     }
     if args.compression != "zstd" {
-        return Err(Failure::usage(format!("--compression {} is not supported yet", args.compression)).hint("zstd is"));
+        return Err(Failure::usage(format!("--compression {} is not supported yet", args.compression))
+            .hint("zstd is"));
     }
     interrupt::install();
     let backend = store::session(&places.store, &[])?;
@@ -66,7 +71,8 @@ pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
 /// Names of tables may hold anything; names of files may not.
 fn file_stem(table: &str) -> String {
     let keep = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let stem: String = table.chars().map(|c| if keep(c) { c.to_string() } else { format!("%{:x}", c as u32) }).collect();
+    let stem: String =
+        table.chars().map(|c| if keep(c) { c.to_string() } else { format!("%{:x}", c as u32) }).collect();
     if stem.starts_with('.') { format!("%2e{}", &stem[1..]) } else { stem }
 }
 
@@ -79,10 +85,13 @@ fn question(args: &ExportArgs, table: &str) -> Outcome<String> {
     let from = match args.layout {
         Layout::Current => format!("{quoted}{valid}{system}{commit}"),
         Layout::Intervals => {
-            let all = |clause: String, axis| if clause.is_empty() { format!(" FOR {axis} ALL") } else { clause };
+            let all =
+                |clause: String, axis| if clause.is_empty() { format!(" FOR {axis} ALL") } else { clause };
             format!("{quoted}{}{}{commit}", all(valid, "VALID_TIME"), all(system, "SYSTEM_TIME"))
         }
-        Layout::History if (valid + &system + &commit).is_empty() => format!("history('{}')", table.replace('\'', "''")),
+        Layout::History if (valid + &system + &commit).is_empty() => {
+            format!("history('{}')", table.replace('\'', "''"))
+        }
         Layout::History => {
             return Err(Failure::usage("the history is of all times")
                 .hint("bound it with --where, for example --where '\"__COMMIT_SEQ\" <= 12'"));

@@ -34,14 +34,24 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
         super::print_json(&serde_json::to_value(&report).unwrap_or_default())?;
     } else if !manner.quiet {
         let mut text = totals(&report, &places.store);
-        let _ = writeln!(text, "{:.1} s{}", started.elapsed().as_secs_f64(), if stopped { ", stopped on request" } else { "" });
+        let _ = writeln!(
+            text,
+            "{:.1} s{}",
+            started.elapsed().as_secs_f64(),
+            if stopped { ", stopped on request" } else { "" }
+        );
         super::print(&text)?;
     }
     Ok(())
 }
 
 /// Takes in with progress on stderr; the first signal finishes the batch, the second ends at once.
-pub fn take(path: &Path, sources: &[String], options: &IntakeOptions, manner: Manner) -> Outcome<IntakeReport> {
+pub fn take(
+    path: &Path,
+    sources: &[String],
+    options: &IntakeOptions,
+    manner: Manner,
+) -> Outcome<IntakeReport> {
     let mut bar = Progress::new(!manner.quiet);
     let watch = interrupt::leave_at_second_signal();
     let report = store::ingest(path, sources, options, &mut |progress| {
@@ -139,18 +149,22 @@ pub fn totals(report: &IntakeReport, path: &Path) -> String {
         report.ignored_messages(),
         report.quarantined
     );
-    for (what, kinds) in [("repeats", &report.repeats), ("ignored", &report.ignored), ("rows", &report.rows)] {
-        let parts: Vec<String> = kinds.iter().map(|(kind, n)| format!("{n} {}", kind.replace('_', " "))).collect();
+    for (what, kinds) in [("repeats", &report.repeats), ("ignored", &report.ignored), ("rows", &report.rows)]
+    {
+        let parts: Vec<String> =
+            kinds.iter().map(|(kind, n)| format!("{n} {}", kind.replace('_', " "))).collect();
         if !parts.is_empty() {
             let _ = writeln!(out, "{what}: {}", parts.join(", "));
         }
     }
     let width = report.tables.keys().map(|t| t.len()).max().unwrap_or(0);
     for (table, rows) in &report.tables {
-        let _ = writeln!(out, "  {:<width$}  {rows} {}", visible(table), if *rows == 1 { "row" } else { "rows" });
+        let _ =
+            writeln!(out, "  {:<width$}  {rows} {}", visible(table), if *rows == 1 { "row" } else { "rows" });
     }
     let times = [(report.late, "late"), (report.raised, "raised"), (report.lowered, "lowered")];
-    let parts: Vec<String> = times.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let parts: Vec<String> =
+        times.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     if !parts.is_empty() {
         let _ = writeln!(out, "valid times: {}", parts.join(", "));
     }
@@ -206,7 +220,12 @@ mod tests {
 
     #[test]
     fn a_wrong_option_is_wrong_usage_and_is_named() {
-        for (line, option) in [("--valid v:parsec", "--valid"), ("--op-map i=inzert", "--op-map"), ("--absent maybe", "--absent"), ("--valid-end e", "--valid-end")] {
+        for (line, option) in [
+            ("--valid v:parsec", "--valid"),
+            ("--op-map i=inzert", "--op-map"),
+            ("--absent maybe", "--absent"),
+            ("--valid-end e", "--valid-end"),
+        ] {
             let failure = options_of(&format!("ingest s f {line}")).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);
             assert!(failure.message.contains(option), "{}", failure.message);
@@ -215,7 +234,15 @@ mod tests {
 
     #[test]
     fn totals_add_up_and_name_the_quarantine() {
-        let mut report = IntakeReport { delivered: 7, accepted: 4, quarantined: 1, commits: 1, last_commit: Some(3), late: 2, ..IntakeReport::default() };
+        let mut report = IntakeReport {
+            delivered: 7,
+            accepted: 4,
+            quarantined: 1,
+            commits: 1,
+            last_commit: Some(3),
+            late: 2,
+            ..IntakeReport::default()
+        };
         report.repeats.insert("already_taken".into(), 1);
         report.ignored.insert("heartbeat".into(), 1);
         report.tables.insert("orders".into(), 4);

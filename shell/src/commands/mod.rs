@@ -8,7 +8,6 @@ mod quarantine;
 mod script;
 mod shell;
 mod sql;
-mod upkeep;
 
 use crate::args::{Cli, Command};
 use crate::outcome::{Failure, Outcome};
@@ -38,7 +37,7 @@ impl Manner {
 pub fn run(cli: Cli) -> Outcome {
     let manner = Manner { quiet: cli.quiet, json: cli.json };
     match cli.command {
-        None => match cli.store.or_else(|| std::env::var_os(crate::args::STORE_VARIABLE).map(Into::into)) {
+        None => match cli.store.or_else(crate::args::from_environment) {
             Some(store) => {
                 is_no_slip(&store)?;
                 shell::run(&store, manner)
@@ -49,10 +48,6 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Sql(args)) => sql::run(&args, manner),
         Some(Command::Demo(args)) => demo::run(&args, manner),
         Some(Command::Ingest(args)) => ingest::run(&args, manner),
-        Some(Command::Status(args)) => upkeep::status(&args, manner),
-        Some(Command::Compact(args)) => upkeep::compact(&args, manner),
-        Some(Command::Verify(args)) => upkeep::verify(&args, manner),
-        Some(Command::Rebuild(args)) => upkeep::rebuild(&args, manner),
         Some(Command::Quarantine(command)) => quarantine::run(&command, manner),
         Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),

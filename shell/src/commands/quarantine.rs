@@ -4,7 +4,7 @@ use super::{Manner, print, print_json};
 use crate::args::{QuarantineCommand, StoreAnd};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::escape::visible;
-use crate::store::{self, OpenMode};
+use crate::store;
 use asofdb_storage::engine::Quarantined;
 use asofdb_storage::time::CommitSeq;
 use std::fmt::Write;
@@ -17,7 +17,8 @@ pub fn run(command: &QuarantineCommand, manner: Manner) -> Outcome {
         QuarantineCommand::Show { places } => {
             let places = StoreAnd::here(places, 1)?;
             let number = places.rest.first().ok_or_else(|| {
-                Failure::usage("no message is named").hint("asof quarantine show STORE 1; the list has the numbers")
+                Failure::usage("no message is named")
+                    .hint("asof quarantine show STORE 1; the list has the numbers")
             })?;
             show(&places.store, number, manner)
         }
@@ -26,7 +27,7 @@ pub fn run(command: &QuarantineCommand, manner: Manner) -> Outcome {
 }
 
 fn messages(path: &Path) -> Outcome<Vec<(CommitSeq, Quarantined)>> {
-    store::open(path, OpenMode::Read)?.pin().quarantine().map_err(store::engine_failure)
+    store::reader(path)?.quarantine().map_err(|e| store::failure(&e))
 }
 
 fn list(path: &Path, manner: Manner) -> Outcome {
@@ -38,11 +39,20 @@ fn list(path: &Path, manner: Manner) -> Outcome {
     let mut out = String::new();
     for (i, (commit, m)) in messages.iter().enumerate() {
         let table = m.table.as_deref().map(|t| format!(" table {t}:")).unwrap_or_default();
-        let _ = writeln!(out, "{:>4}  commit {commit}  {}:{} {}", i + 1, visible(&store::place_of(m)), visible(&table), visible(&m.reason));
+        let _ = writeln!(
+            out,
+            "{:>4}  commit {commit}  {}:{} {}",
+            i + 1,
+            visible(&store::place_of(m)),
+            visible(&table),
+            visible(&m.reason)
+        );
     }
     match messages.is_empty() {
         true => manner.say("the quarantine is empty"),
-        false => manner.say(&format!("asof quarantine show {} NUMBER shows a message as it came", path.display())),
+        false => {
+            manner.say(&format!("asof quarantine show {} NUMBER shows a message as it came", path.display()))
+        }
     }
     print(&out)
 }
@@ -59,20 +69,31 @@ fn show(path: &Path, number: &str, manner: Manner) -> Outcome {
     let index = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
     let Some((i, (commit, m))) = index.and_then(|i| Some((i, messages.get(i)?))) else {
         let have = messages.len();
-        return Err(Failure::new(Exit::Failed, format!("there is no message {number}"))
-            .hint(if have == 0 { "the quarantine is empty".into() } else { format!("they go from 1 to {have}") }));
+        return Err(Failure::new(Exit::Failed, format!("there is no message {number}")).hint(if have == 0 {
+            "the quarantine is empty".into()
+        } else {
+            format!("they go from 1 to {have}")
+        }));
     };
     if manner.json {
         return print_json(&json(i, *commit, m));
     }
-    let mut out = format!("place    {}\ncommit   {commit}\nreason   {}\n", visible(&store::place_of(m)), visible(&m.reason));
+    let mut out = format!(
+        "place    {}\ncommit   {commit}\nreason   {}\n",
+        visible(&store::place_of(m)),
+        visible(&m.reason)
+    );
     if let Some(table) = &m.table {
         let _ = writeln!(out, "table    {}", visible(table));
     }
     if let Some(hint) = &m.hint {
         let _ = writeln!(out, "hint     {}", visible(hint));
     }
-    let kept = if (m.raw.len() as u64) < m.length { format!(", the first {} are kept", m.raw.len()) } else { String::new() };
+    let kept = if (m.raw.len() as u64) < m.length {
+        format!(", the first {} are kept", m.raw.len())
+    } else {
+        String::new()
+    };
     let _ = writeln!(out, "length   {} bytes{kept}\n", m.length);
     let text = String::from_utf8_lossy(&m.raw);
     out.extend(text.lines().map(|l| format!("{}\n", visible(l))));

@@ -21,7 +21,7 @@ struct Source {
 pub fn run(args: &SqlArgs, manner: Manner) -> Outcome {
     let given = args.command.len() + args.file.len() > 0;
     let mut places = StoreAnd::here(&args.places, 0)?;
-    let here = std::env::var_os(crate::args::STORE_VARIABLE).is_some();
+    let here = crate::args::from_environment().is_some();
     if !given && here && args.places.len() == 1 && !crate::args::is_store(args.places[0].as_ref()) {
         places = StoreAnd::here(&args.places, 1)?;
     }

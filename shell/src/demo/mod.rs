@@ -103,9 +103,16 @@ mod tests {
         }
         let customers: Vec<serde_json::Value> =
             EVENTS[0].text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-        let late_valid = customers.iter().any(|e| e["since"].as_str() < Some("2026-03-02") && e["entered"].as_str() > Some("2026-03-10"));
+        let late_valid = customers
+            .iter()
+            .any(|e| e["since"].as_str() < Some("2026-03-02") && e["entered"].as_str() > Some("2026-03-10"));
         let deleted = customers.iter().position(|e| e["op"] == "d").unwrap();
-        assert!(late_valid && customers[deleted + 1..].iter().any(|e| e["op"] == "c" && e["id"] == customers[deleted]["id"]));
+        assert!(
+            late_valid
+                && customers[deleted + 1..]
+                    .iter()
+                    .any(|e| e["op"] == "c" && e["id"] == customers[deleted]["id"])
+        );
         let newest = customers.iter().filter_map(|e| e["entered"].as_str()).max();
         assert!(EVENTS[2].text.lines().all(|l| {
             let event: serde_json::Value = serde_json::from_str(l).unwrap();

@@ -5,6 +5,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 use asofdb::export::ParquetFile as Writer;
+use std::error::Error;
 use std::io;
 
 /// Writes an Arrow IPC stream.
@@ -24,7 +25,15 @@ fn second_result() -> io::Error {
     io::Error::other("a file holds one result; run one question at a time")
 }
 
-fn io_error(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+/// Keeps the kind of an input/output error that is wrapped: a closed pipe must stay one.
+fn io_error(error: impl Error + Send + Sync + 'static) -> io::Error {
+    let mut inner: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(cause) = inner {
+        if let Some(io) = cause.downcast_ref::<io::Error>() {
+            return io::Error::new(io.kind(), error.to_string());
+        }
+        inner = cause.source();
+    }
     io::Error::other(error)
 }
 

@@ -96,7 +96,7 @@ pub fn open(assistant: Assistant) -> Outcome<Terminal> {
     let file = file.filter(|f| match history::prepare(f).and_then(|()| std::fs::metadata(f)) {
         Ok(_) => true,
         Err(e) => {
-            eprintln!("note: no history: {}: {e}", f.display());
+            crate::terminal::err(&format!("note: no history: {}: {e}\n", f.display()));
             false
         }
     });

@@ -17,6 +17,7 @@ pub use session::{Collect, Screen, Shell, Step, move_place};
 
 use crate::interrupt;
 use crate::outcome::{Failure, Outcome};
+use crate::terminal;
 use editor::Line;
 use std::io::IsTerminal;
 
@@ -25,7 +26,7 @@ pub fn run(mut shell: Shell, title: Option<&str>) -> Outcome {
     interrupt::install();
     let mut editor = editor::open(shell.helper())?;
     if let Some(title) = title {
-        eprintln!("{title}");
+        terminal::err(&format!("{title}\n"));
     }
     loop {
         interrupt::clear();
@@ -52,7 +53,7 @@ pub fn footer_lines(report: &crate::runner::Report) -> Vec<String> {
 }
 
 fn show(failure: &Failure) {
-    eprint!("{}", failure.text(colour()));
+    terminal::err(&failure.text(colour()));
 }
 
 /// Whether stderr takes colours.
