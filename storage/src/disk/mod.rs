@@ -108,3 +108,6 @@ pub trait DiskLock: Send + Sync + Debug {
     /// The lock file.
     fn path(&self) -> &Path;
 }
+
+#[cfg(test)]
+mod tests;

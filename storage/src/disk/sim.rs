@@ -17,6 +17,7 @@ use super::lock::{LockHolder, refusal};
 use super::{Disk, DiskFile, DiskLock};
 use bytes::Bytes;
 use state::{FileOp, NameOp, State};
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,7 +36,7 @@ pub struct Fault {
 }
 
 /// A simulated disk. Clones share the same state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
@@ -43,6 +44,14 @@ pub struct SimDisk {
 /// What [`SimDisk::begin`] decided about a call.
 struct Ticket {
     fail_after: Option<ErrorKind>,
+}
+
+// All files in hexadecimal would drown every message.
+impl fmt::Debug for SimDisk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        write!(f, "SimDisk({} files, {} operations)", state.names.visible.len(), state.operations)
+    }
 }
 
 impl SimDisk {
@@ -68,6 +77,11 @@ impl SimDisk {
     /// Makes a later call fail. Replaces an earlier fault.
     pub fn set_fault(&self, fault: Fault) {
         self.state().fault = Some(fault);
+    }
+
+    /// Takes the fault back: the disk works again.
+    pub fn clear_fault(&self) {
+        self.state().fault = None;
     }
 
     /// How many calls a fault has made fail so far.
@@ -357,3 +371,6 @@ impl DiskFile for SimFile {
         result
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ impl std::str::FromStr for Head {
 
     fn from_str(text: &str) -> Result<Head, String> {
         let refuse = || format!("a head is 64 hexadecimal digits, not {text:?}");
-        if text.len() != 2 * HASH_BYTES || !text.is_ascii() {
+        if text.len() != 2 * HASH_BYTES || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(refuse());
         }
         let mut bytes = [0; HASH_BYTES];

@@ -84,6 +84,9 @@ impl SegmentHeader {
         if crc32fast::hash(&bytes[..segment::CRC]) != get_u32(bytes, segment::CRC) {
             return bad("the checksum of the segment header is wrong");
         }
+        if bytes[segment::CRC + 4..segment::END] != [0; 4] {
+            return bad("the segment header does not end with zeros");
+        }
         let version = get_u32(bytes, segment::VERSION);
         if version > LOG_FORMAT_VERSION {
             return Err(BadHeader::Newer(version));

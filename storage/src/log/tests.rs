@@ -1,6 +1,12 @@
 //! The log on the simulated disk. Helpers here, one file for each group of promises.
 
+mod damage;
+mod document;
+mod faults;
+mod hostile;
 mod round_trip;
+mod sparse;
+mod tamper;
 
 use super::*;
 use crate::disk::{Disk, SimDisk};
@@ -29,14 +35,16 @@ fn new_disk() -> SimDisk {
 }
 
 fn small_segments() -> LogSettings {
-    LogSettings { segment_bytes_max: 4000, ..LogSettings::new(STORE) }
+    LogSettings { segment_bytes_max: 12_000, ..LogSettings::new(STORE) }
 }
 
 /// The rows of commit `n`, different for every commit and salted by `flavour`.
 fn rows_of(n: u64, flavour: &str) -> Vec<Vec<u8>> {
     (0..n % 5 + 1)
         .map(|i| {
-            let repeat = (n as usize * 7 + i as usize * 3) % 40 + 1;
+            // Some frames span several pages of a disk.
+            let long = if n.is_multiple_of(4) && i == 1 { 700 } else { 1 };
+            let repeat = (n as usize * 7 + i as usize * 3) % 40 + long;
             format!("{flavour}-{n}-{i} ").repeat(repeat).into_bytes()
         })
         .collect()
@@ -88,6 +96,11 @@ fn log_with(disk: &SimDisk, settings: LogSettings, n: u64) -> (Log, Vec<FramePla
 
 fn read_all(log: &Log) -> Vec<(FramePlace, Frame)> {
     log.read_from(Start::Oldest).expect("reader").collect::<Result<_, _>>().expect("frames")
+}
+
+/// All bytes of a segment.
+fn bytes_of(disk: &SimDisk, segment: u64) -> Vec<u8> {
+    disk.peek(&segment_file(segment)).expect("segment")
 }
 
 /// Checks that the log holds exactly commits 1 to `n` as [`append`] writes them.
