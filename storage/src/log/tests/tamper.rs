@@ -100,3 +100,53 @@ fn heads_are_written_and_read_as_hexadecimal() {
         assert!(wrong.parse::<Head>().is_err(), "{wrong:?}");
     }
 }
+
+#[test]
+fn a_segment_of_another_history_does_not_join() {
+    let disk = new_disk();
+    let (log, _) = log_with(&disk, small_segments(), 20);
+    let other = new_disk();
+    let (mut lies, _) = open(&other, small_segments()).expect("open");
+    for n in 1..=20 {
+        lies.append(sealed(n, "lie"), CommitSeq(n), instant(n)).expect("append");
+    }
+    disk.overwrite(&segment_file(2), bytes_of(&other, 2));
+    let read = log.read_from(Start::Oldest).expect("reader").find_map(Result::err).expect("damage");
+    let opened = open(&disk, small_segments()).expect_err("damage");
+    for error in [read, opened] {
+        assert_eq!(error.damage().map(|d| (d.segment, d.offset)), Some((2, 0)), "{error}");
+    }
+    let report = log.verify(None).expect("verify");
+    assert_eq!(report.damage.iter().map(|d| (d.segment, d.offset)).collect::<Vec<_>>(), [(2, 0), (3, 0)]);
+}
+
+#[test]
+fn a_commit_that_goes_back_in_time_does_not_join() {
+    let disk = new_disk();
+    let (log, _) = log_with(&disk, LogSettings::new(STORE), 5);
+    let (late, _) = sealed(6, "row").place(STORE, 1, 6, instant(5), log.head());
+    let end = bytes_of(&disk, 1).len() as u64;
+    disk.overwrite(&segment_file(1), [bytes_of(&disk, 1), late].concat());
+    let error = open(&disk, LogSettings::new(STORE)).expect_err("not after");
+    assert_eq!(error.damage().map(|d| d.offset), Some(end), "{error}");
+    assert!(error.to_string().contains("instant of commit 6"), "{error}");
+}
+
+#[test]
+fn a_place_that_another_frame_has_taken_is_refused() {
+    let disk = new_disk();
+    let (log, places) = log_with(&disk, LogSettings::new(STORE), 5);
+    let place = places[2];
+    for wrong in [
+        FramePlace { sequence: CommitSeq(4), ..place },
+        FramePlace { bytes: place.bytes + 1, ..place },
+        FramePlace { offset: u64::MAX, ..place },
+        FramePlace { segment: 2, ..place },
+    ] {
+        assert!(log.read_from(Start::After(wrong)).is_err() && log.read_frame(wrong).is_err(), "{wrong:?}");
+        let settings = LogSettings { start: Start::After(wrong), ..LogSettings::new(STORE) };
+        let error = open(&disk, settings).expect_err("refused");
+        assert!(matches!(error, LogError::Damaged(_) | LogError::Missing { .. }), "{error}");
+    }
+    assert!(log.read_frame(place).is_ok());
+}
