@@ -156,3 +156,7 @@ fn take_digits<'a>(text: &mut &'a [u8]) -> &'a [u8] {
     let zeros = run.iter().position(|c| *c != b'0').unwrap_or(run.len());
     &run[zeros..]
 }
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod tests;

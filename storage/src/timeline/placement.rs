@@ -137,3 +137,7 @@ fn is_below(arrival: &Arrival<'_>, predecessor: &Neighbour<'_>) -> bool {
         && !predecessor.token.is_empty();
     comparable && arrival.token < predecessor.token
 }
+
+#[cfg(test)]
+#[path = "placement_tests.rs"]
+mod tests;

@@ -203,7 +203,6 @@ pub fn both_ways(table: &Table, key: u32, commit: u64, tracked: Option<&[u32]>) 
 }
 
 /// All permutations of `n` items (Heap's algorithm), handed to `visit` one by one.
-#[expect(dead_code)]
 pub fn permutations(n: usize, visit: &mut impl FnMut(&[usize])) {
     let mut order: Vec<usize> = (0..n).collect();
     let mut counters = vec![0; n];

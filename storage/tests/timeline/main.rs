@@ -2,5 +2,8 @@
 
 mod bridge;
 mod exhaustive;
+mod growth;
+mod multiset;
 
 mod properties;
+mod vectors;

@@ -106,13 +106,13 @@ impl Model {
         Some(image)
     }
 
-    fn place(&self, c: &Change) -> (i64, Option<u8>, i64, u32, u64) {
+    pub(crate) fn place(&self, c: &Change) -> (i64, Option<u8>, i64, u32, u64) {
         let system = if self.system_declared { c.system } else { 0 };
         (c.valid, c.tie, system, c.stream, c.position)
     }
 
     /// Whether truncate `t` comes after `c` and so ends what it wrote.
-    fn truncates(&self, t: &Change, c: &Change) -> bool {
+    pub(crate) fn truncates(&self, t: &Change, c: &Change) -> bool {
         let (a, b) = (self.place(c), self.place(t));
         let (times_a, times_b) = ((a.0, a.1, a.2), (b.0, b.1, b.2));
         if times_a != times_b {

@@ -1,5 +1,6 @@
 //! Interval rows by asking at every instant of change.
 
+use crate::change::{Act, Change};
 use crate::model::Model;
 use std::collections::BTreeMap;
 
@@ -74,6 +75,36 @@ impl Model {
         }
         rectangles.sort();
         rectangles
+    }
+}
+
+impl Model {
+    /// How many rows of a table without a key hold, of the row content that `key` stands for: each
+    /// upsert adds one, each delete ends the oldest that holds at its instant.
+    pub fn count(&self, key: u32, valid: Option<i64>, system: i64, commit: u64) -> usize {
+        let known = |c: &&Change| c.system <= system && c.commit <= commit;
+        let until = |c: &Change, v: Option<i64>| v.is_none_or(|v| c.valid <= v);
+        let truncates: Vec<&Change> =
+            self.changes.iter().filter(known).filter(|c| c.act == Act::Truncate).collect();
+        let ended = |c: &Change, v: Option<i64>| {
+            let own_end = c.valid_to.is_some_and(|end| v.is_none_or(|v| end <= v));
+            own_end || truncates.iter().any(|t| until(t, v) && self.truncates(t, c))
+        };
+        let speaks = |c: &&Change| {
+            let has_width = c.valid_to.is_none_or(|end| c.valid < end);
+            c.act != Act::Truncate && c.key == key && until(c, valid) && has_width
+        };
+        let mut changes: Vec<&Change> = self.changes.iter().filter(known).filter(speaks).collect();
+        changes.sort_by_key(|c| self.place(c));
+        let mut rows: Vec<&Change> = Vec::new();
+        for change in changes {
+            if change.act == Act::Upsert {
+                rows.push(change);
+            } else if let Some(oldest) = rows.iter().position(|row| !ended(row, Some(change.valid))) {
+                rows.remove(oldest);
+            }
+        }
+        rows.iter().filter(|row| !ended(row, valid)).count()
     }
 }
 
