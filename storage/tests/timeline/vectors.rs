@@ -397,8 +397,7 @@ fn snapshots_replace_everything_3_24() {
     let (oaxaca, monterrey, tijuana, carmel, los_angeles) = (1, 2, 3, 4, 5);
     let version = |t: i64, rows: &[(u32, i64)]| {
         let upserts = rows.iter().map(move |(key, city)| Change::upsert(*key, t, t, &[(0, *city)]));
-        let version = std::iter::once(Change::truncate(t, t)).chain(upserts).collect::<Vec<_>>();
-        version
+        std::iter::once(Change::truncate(t, t)).chain(upserts).collect::<Vec<_>>()
     };
     let versions = [
         version(0, &[(1, oaxaca), (2, monterrey), (3, tijuana)]),
