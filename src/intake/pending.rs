@@ -177,7 +177,7 @@ impl Batcher<'_> {
     pub fn settle(&mut self) -> Result<()> {
         let deferred = std::mem::take(&mut self.deferred);
         if deferred.is_empty() {
-            return Ok(());
+            return self.remember_ids();
         }
         let mut decisions = Decisions::new();
         for table in 0..self.tables.len() {
@@ -189,6 +189,20 @@ impl Batcher<'_> {
         self.close_held(&deferred, &mut decisions)?;
         for table in 0..self.tables.len() {
             self.rewrite(table, &decisions)?;
+        }
+        self.remember_ids()
+    }
+
+    /// Adds the operation ids of the batch to those that are known, where they were asked for.
+    fn remember_ids(&mut self) -> Result<()> {
+        for t in &mut self.tables {
+            let Some(ids) = &mut t.operation_ids else { continue };
+            for row in t.block.rows() {
+                let view = parse(row)?;
+                if let Some(id) = view.head.operation_id {
+                    ids.insert(id.to_owned(), content_hash(view.head.op, view.cell_bytes()));
+                }
+            }
         }
         Ok(())
     }
@@ -327,12 +341,15 @@ impl Batcher<'_> {
         held: usize,
     ) -> Result<bool> {
         let Some(id) = head.operation_id else { return Ok(false) };
-        let meta = &self.tables[table].meta;
-        let stored = match known.ids.get(id) {
-            Some(content) => Some(*content),
-            None if meta.schemas.is_empty() => None,
-            None => self.sink.operation_id(meta.id, id)?,
-        };
+        let t = &mut self.tables[table];
+        if t.operation_ids.is_none() {
+            // Once for the rest of the intake; what it stores itself is added batch by batch.
+            let empty = t.meta.schemas.is_empty();
+            let stored = if empty { HashMap::new() } else { self.sink.operation_ids(t.meta.id)? };
+            t.operation_ids = Some(stored);
+        }
+        let stored = t.operation_ids.as_ref().and_then(|ids| ids.get(id));
+        let stored = known.ids.get(id).or(stored).copied();
         match stored {
             None => Ok(false),
             Some(stored) => {

@@ -2,6 +2,7 @@
 
 use asofdb_storage::engine::{Catalog, CommitInfo, CommitRequest, Engine, Error, StoredEvent};
 use asofdb_storage::id::TableId;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A store as intake sees it: the engine, or a stand-in for tests.
@@ -20,11 +21,11 @@ pub trait Sink: Sync {
     /// # Errors
     /// Those of the store.
     fn key_events(&self, table: TableId, keys: &[Vec<u8>]) -> Result<Vec<Vec<StoredEvent>>, Error>;
-    /// The content hash of the stored event with this operation id.
+    /// The operation ids of all stored events with the hash of their content.
     ///
     /// # Errors
     /// Those of the store.
-    fn operation_id(&self, table: TableId, id: &[u8]) -> Result<Option<u64>, Error>;
+    fn operation_ids(&self, table: TableId) -> Result<HashMap<Vec<u8>, u64>, Error>;
 }
 
 impl Sink for Engine {
@@ -44,7 +45,7 @@ impl Sink for Engine {
         self.pin().key_events(table, keys)
     }
 
-    fn operation_id(&self, table: TableId, id: &[u8]) -> Result<Option<u64>, Error> {
-        self.pin().operation_id(table, id)
+    fn operation_ids(&self, table: TableId) -> Result<HashMap<Vec<u8>, u64>, Error> {
+        self.pin().operation_ids(table)
     }
 }

@@ -43,6 +43,8 @@ pub struct TableIntake {
     pub operation_id_high: Option<i64>,
     /// It grew since the last commit.
     pub operation_id_dirty: bool,
+    /// Operation ids of the table with the hash of their content, once an event needed them.
+    pub operation_ids: Option<HashMap<Vec<u8>, u64>>,
     by_name: HashMap<String, u32>,
     /// Slots in the order in which the last message used them.
     predicted: Vec<u32>,
@@ -130,6 +132,7 @@ impl TableIntake {
             key: Vec::new(),
             operation_id_high: None,
             operation_id_dirty: false,
+            operation_ids: None,
             by_name: HashMap::new(),
             predicted: Vec::new(),
             columns: Vec::new(),

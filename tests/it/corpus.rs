@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// The corpus: under `ASOF_SHARED`, or beside the repository.
-fn corpus() -> Option<PathBuf> {
+pub fn corpus() -> Option<PathBuf> {
     let shared = std::env::var_os("ASOF_SHARED").map(PathBuf::from);
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
     let dir = shared.unwrap_or(beside).join("corpus");
@@ -24,7 +24,7 @@ fn corpus() -> Option<PathBuf> {
     there.then_some(dir)
 }
 
-fn expected(file: &Path) -> Json {
+pub fn expected(file: &Path) -> Json {
     let path = format!("{}.expected.json", file.display());
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -178,10 +178,9 @@ fn assert_none(faults: Vec<String>) {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-#[test]
-fn plain_sets() {
-    let Some(dir) = corpus() else { return };
-    let sets = [
+/// The plain sets with the options that `config` of their answers asks for.
+pub fn plain_options() -> [(&'static str, IntakeOptions); 4] {
+    [
         (
             "csv_sequence_numbers.csv",
             options(|o| {
@@ -211,9 +210,42 @@ fn plain_sets() {
             }),
         ),
         ("kafka_upsert_students.kdump.jsonl", options(|o| o.table = Some("students".into()))),
-    ];
+    ]
+}
+
+pub fn debezium_sets(dir: &Path) -> Vec<(PathBuf, IntakeOptions)> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "jsonl"));
+    files.sort();
+    assert!(files.len() > 20);
+    let with_options = |file: PathBuf| {
+        let expected = expected(&file);
+        let base = options(|o| o.format = Some("debezium-json".into()));
+        let kdump = file.to_str().unwrap().contains(".kdump.");
+        let mut options = if kdump { base } else { with_keys(base, &expected) };
+        // This set alone names its table with the database before the schema.
+        let tables = expected["tables"].as_object().unwrap();
+        options.table = tables.keys().find(|t| t.matches('.').count() == 2).cloned();
+        (file, options)
+    };
+    files.into_iter().map(with_options).collect()
+}
+
+pub fn bitemporal_options() -> IntakeOptions {
+    options(|o| {
+        (o.table, o.keys) = (Some("t".into()), vec!["symbol".parse().unwrap()]);
+        (o.op, o.tie_break) = (Some("op".into()), vec!["seq".into()]);
+        o.valid = Some("business_ts".parse().unwrap());
+        o.system = Some("system_ts".parse().unwrap());
+        o.columns = Some("* except (op, seq)".parse().unwrap());
+    })
+}
+
+#[test]
+fn plain_sets() {
+    let Some(dir) = corpus() else { return };
     let mut all = Vec::new();
-    for (name, options) in sets {
+    for (name, options) in plain_options() {
         let file = dir.join("plain").join(name);
         all.extend(check(&file, &options, &expected(&file)));
     }
@@ -226,13 +258,7 @@ fn bitemporal_sets_answer_their_questions_in_any_order_of_arrival() {
     for name in ["late_updates_and_deletes.jsonl", "reportable_correction.jsonl"] {
         let file = dir.join("bitemporal").join(name);
         let expected = expected(&file);
-        let options = options(|o| {
-            (o.table, o.keys) = (Some("t".into()), vec!["symbol".parse().unwrap()]);
-            (o.op, o.tie_break) = (Some("op".into()), vec!["seq".into()]);
-            o.valid = Some("business_ts".parse().unwrap());
-            o.system = Some("system_ts".parse().unwrap());
-            o.columns = Some("* except (op, seq)".parse().unwrap());
-        });
+        let options = bitemporal_options();
         let lines: Vec<String> = std::fs::read_to_string(&file).unwrap().lines().map(str::to_owned).collect();
         let temp = tempfile::tempdir().unwrap();
         for turn in 0..lines.len() {
@@ -296,24 +322,9 @@ fn dirty_sets_quarantine_line_by_line() {
 #[test]
 fn debezium_json_sets() {
     let Some(dir) = corpus() else { return };
-    let dir = dir.join("debezium-json");
     let mut all = Vec::new();
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&dir).unwrap().map(|f| f.unwrap().path()).collect();
-    files.retain(|f| f.extension().is_some_and(|e| e == "jsonl"));
-    files.sort();
-    assert!(files.len() > 20);
-    for file in files {
-        let expected = expected(&file);
-        let base = options(|o| o.format = Some("debezium-json".into()));
-        let kdump = file.to_str().unwrap().contains(".kdump.");
-        let mut options = if kdump { base } else { with_keys(base, &expected) };
-        // This set alone names its table with the database before the schema.
-        if let Some(table) =
-            expected["tables"].as_object().unwrap().keys().find(|t| t.matches('.').count() == 2)
-        {
-            options.table = Some(table.clone());
-        }
-        all.extend(check(&file, &options, &expected));
+    for (file, options) in debezium_sets(&dir.join("debezium-json")) {
+        all.extend(check(&file, &options, &expected(&file)));
     }
     assert_none(all);
 }

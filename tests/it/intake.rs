@@ -385,12 +385,19 @@ fn c1_operation_ids_are_applied_once_and_conflicts_are_put_aside() {
     for batch in [1, 100] {
         let store = Memory::default();
         let with_id = |qty, id, p| Ev { id: Some(id), ..upsert(1, qty).at(100 + p as i64) }.msg(p);
-        let messages = vec![with_id(1, 10, 0), with_id(2, 11, 1), with_id(1, 10, 2), with_id(3, 11, 3)];
+        let messages = vec![
+            with_id(1, 10, 0),
+            with_id(2, 11, 1),
+            with_id(1, 10, 2),
+            with_id(3, 11, 3),
+            with_id(4, 12, 4),
+            with_id(4, 12, 5),
+        ];
         let options = IntakeOptions { operation_id: Some("_op".into()), ..batched(batch) };
         let report = try_take(&store, &options, messages).unwrap();
-        assert_eq!(report.repeats["same_operation_id"], 1, "batch {batch}");
+        assert_eq!(report.repeats["same_operation_id"], 2, "batch {batch}");
         assert_eq!(report.quarantined, 1);
-        assert_eq!(qty(&store, 1), Some(2));
+        assert_eq!(qty(&store, 1), Some(4));
         assert!(store.0.lock().unwrap().quarantine[0].reason.contains("operation id"));
     }
 }

@@ -11,7 +11,7 @@ use asofdb_storage::schema::TableSchema;
 use asofdb_storage::time::{CommitSeq, FOREVER};
 use asofdb_storage::timeline::{Origin, origin_ranks};
 use asofdb_storage::value::{Cell, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 /// One stored row event.
@@ -293,11 +293,9 @@ impl Sink for Memory {
         Ok(keys.iter().map(of_key).collect())
     }
 
-    fn operation_id(&self, table: TableId, id: &[u8]) -> Result<Option<u64>, Error> {
+    fn operation_ids(&self, table: TableId) -> Result<HashMap<Vec<u8>, u64>, Error> {
         let state = self.state();
-        let rows = state.rows.get(&table.0);
-        Ok(rows
-            .and_then(|rows| rows.iter().find(|r| r.operation_id.as_deref() == Some(id)))
-            .map(|r| r.content))
+        let rows = state.rows.get(&table.0).map_or(&[][..], Vec::as_slice);
+        Ok(rows.iter().filter_map(|r| Some((r.operation_id.clone()?, r.content))).collect())
     }
 }

@@ -140,8 +140,9 @@ impl Snapshot {
         unimplemented!()
     }
 
-    /// The content hash of the stored event with this operation id, if there is one.
-    pub fn operation_id(&self, _table: TableId, _id: &[u8]) -> Result<Option<u64>, Error> {
+    /// The operation ids of all stored events of a table with the hash of their content. Looks
+    /// through the whole table; intake asks once, and only for ids that are not above all stored ones.
+    pub fn operation_ids(&self, _table: TableId) -> Result<std::collections::HashMap<Vec<u8>, u64>, Error> {
         unimplemented!()
     }
 }
