@@ -7,6 +7,7 @@ pub mod format;
 pub mod intake;
 pub mod options;
 pub mod source;
+pub mod sql;
 pub mod store;
 
 pub use asofdb_storage::time;

@@ -1,0 +1,109 @@
+//! Functions about the store itself: `commits()`, `sources()`, `quarantine()`, `files('t')`.
+
+use super::arguments::Arguments;
+use super::computed::ComputedTable;
+use crate::sql::context::QueryContext;
+use crate::sql::error::SqlError;
+use asofdb_storage::engine::{CommitInfo, Quarantined};
+use asofdb_storage::time::{AxisType, CommitSeq};
+use datafusion::arrow::array::{
+    ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion::catalog::TableProvider;
+use std::sync::Arc;
+
+type Columns = Vec<(&'static str, ArrayRef)>;
+
+fn build(label: &str, columns: Columns) -> Result<Arc<dyn TableProvider>, SqlError> {
+    let fields: Vec<Field> = columns.iter().map(|(name, a)| Field::new(*name, a.data_type().clone(), true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let arrays = columns.into_iter().map(|(_, a)| a).collect();
+    let batch = RecordBatch::try_new(schema.clone(), arrays)
+        .map_err(|e| SqlError::new(crate::sql::error::SqlErrorKind::Internal, e.to_string()))?;
+    Ok(ComputedTable::of(label, schema, batch))
+}
+
+fn ints(values: impl Iterator<Item = Option<u64>>) -> ArrayRef {
+    Arc::new(values.map(|v| v.map(|n| n as i64)).collect::<Int64Array>())
+}
+
+fn texts(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
+    Arc::new(values.collect::<StringArray>())
+}
+
+fn instants(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    debug_assert!(matches!(crate::sql::table::axis_type(AxisType::Instant), DataType::Timestamp(..)));
+    Arc::new(values.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+}
+
+/// `commits()`: `commit, at, events, quarantined, kind, note`, up to the session's commit.
+pub(crate) fn commits(context: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+    arguments.expect(0, 0, "")?;
+    let bound = context.default_commit()?;
+    let all: Vec<CommitInfo> = context.reader.commits()?.into_iter().filter(|c| c.seq <= bound.0).collect();
+    let kind = |c: &CommitInfo| match &c.note {
+        serde_json::Value::String(s) => Some(s.clone()),
+        note => note.get("kind").and_then(|k| k.as_str()).map(str::to_owned),
+    };
+    let note = |c: &CommitInfo| (!c.note.is_null()).then(|| c.note.to_string());
+    build(
+        "commits()",
+        vec![
+            ("__COMMIT_SEQ", ints(all.iter().map(|c| Some(c.seq)))),
+            ("__COMMIT_AT", instants(all.iter().map(|c| Some(c.at)))),
+            ("events", ints(all.iter().map(|c| Some(c.events)))),
+            ("quarantined", ints(all.iter().map(|c| Some(c.quarantined)))),
+            ("kind", texts(all.iter().map(kind))),
+            ("note", texts(all.iter().map(note))),
+        ],
+    )
+}
+
+/// `sources()`: where each source of events was read up to: `source, position`.
+pub(crate) fn sources(context: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+    arguments.expect(0, 0, "")?;
+    let positions = &context.reader.catalog().positions;
+    build(
+        "sources()",
+        vec![
+            ("source", texts(positions.keys().map(|k| Some(k.clone())))),
+            ("position", texts(positions.values().map(|v| Some(v.to_string())))),
+        ],
+    )
+}
+
+/// `quarantine()`: every message that was put aside, oldest first.
+pub(crate) fn quarantine(context: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+    arguments.expect(0, 0, "")?;
+    let bound = context.default_commit()?;
+    let at: std::collections::HashMap<u64, i64> = context.reader.commits()?.iter().map(|c| (c.seq, c.at)).collect();
+    let all: Vec<(CommitSeq, Quarantined)> =
+        context.reader.quarantine()?.into_iter().filter(|(seq, _)| *seq <= bound).collect();
+    let q = || all.iter().map(|(_, q)| q);
+    let raw: BinaryArray = q().map(|q| Some(q.raw.as_slice())).collect();
+    build(
+        "quarantine()",
+        vec![
+            ("__COMMIT_SEQ", ints(all.iter().map(|(seq, _)| Some(seq.0)))),
+            ("__COMMIT_AT", instants(all.iter().map(|(seq, _)| at.get(&seq.0).copied()))),
+            ("table", texts(q().map(|q| q.table.clone()))),
+            ("_stream", texts(q().map(|q| Some(q.stream.clone())))),
+            ("file", texts(q().map(|q| q.file.clone()))),
+            ("_position", ints(q().map(|q| Some(q.position)))),
+            ("line", ints(q().map(|q| q.line))),
+            ("reason", texts(q().map(|q| Some(q.reason.clone())))),
+            ("hint", texts(q().map(|q| q.hint.clone()))),
+            ("length", ints(q().map(|q| Some(q.length)))),
+            ("text", texts(q().map(|q| std::str::from_utf8(&q.raw).ok().map(str::to_owned)))),
+            ("raw", Arc::new(raw)),
+        ],
+    )
+}
+
+/// `files('t')`: the origins whose events may stand in a table: `_stream, _ingest_file_name`.
+pub(crate) fn files(_: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+    arguments.expect(1, 1, "'table'")?;
+    Err(SqlError::unsupported("files() is not supported yet")
+        .hint("SELECT DISTINCT _ingest_file_name FROM history('t') lists the files that events came from"))
+}

@@ -1,0 +1,161 @@
+//! From filters to keys: equality and IN on all key columns become the bytes of the keys.
+//!
+//! Key bytes do not depend on the type a column has now (see [`asofdb_storage::key`]), but the text
+//! of a widened column may have come from several kinds of values: then all their bytes are asked
+//! for. What is pushed is a superset of what the filter lets through, and the filter stays.
+
+use asofdb_storage::engine::KeyFilter;
+use asofdb_storage::key::{key_bytes, put_key_cell};
+use asofdb_storage::schema::TableSchema;
+use asofdb_storage::value::{Cell, ColumnType, Value, canonical_number};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator, expr::InList};
+
+/// More keys than this are read by a scan instead.
+const KEYS_MAX: usize = 10_000;
+
+/// The keys that the filters name, or all.
+pub(crate) fn key_filter(schema: &TableSchema, filters: &[Expr]) -> KeyFilter {
+    if schema.key.is_empty() {
+        return KeyFilter::All;
+    }
+    let mut keys: Vec<Vec<u8>> = vec![Vec::new()];
+    for id in &schema.key {
+        let Some(column) = schema.columns.get(id.0 as usize) else { return KeyFilter::All };
+        let wanted = filters
+            .iter()
+            .flat_map(split_conjunction)
+            .filter_map(|f| wanted_values(f, &column.name))
+            .min_by_key(|v| v.len());
+        let Some(values) = wanted else { return KeyFilter::All };
+        let Some(parts) = parts_of(column.ty, &values) else { return KeyFilter::All };
+        if keys.len().saturating_mul(parts.len()) > KEYS_MAX {
+            return KeyFilter::All;
+        }
+        keys = keys.iter().flat_map(|k| parts.iter().map(move |p| [k.as_slice(), p].concat())).collect();
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    KeyFilter::Keys(keys)
+}
+
+fn parts_of(ty: ColumnType, values: &[ScalarValue]) -> Option<Vec<Vec<u8>>> {
+    let mut parts = Vec::new();
+    for value in values.iter().filter(|v| !v.is_null()) {
+        for candidate in candidates(ty, &value_of(value)?)? {
+            parts.push(key_bytes([&candidate.as_cell()]));
+        }
+    }
+    Some(parts)
+}
+
+/// The values that `filter` lets through in a column, if it is an equality, an IN, or an OR of them.
+fn wanted_values(filter: &Expr, column: &str) -> Option<Vec<ScalarValue>> {
+    let is_column = |e: &Expr| matches!(e, Expr::Column(c) if c.name == column);
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
+            (c, Expr::Literal(v, _)) | (Expr::Literal(v, _), c) if is_column(c) => Some(vec![v.clone()]),
+            _ => None,
+        },
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
+            let mut values = wanted_values(left, column)?;
+            values.extend(wanted_values(right, column)?);
+            Some(values)
+        }
+        Expr::InList(InList { expr, list, negated: false }) if is_column(expr) => list
+            .iter()
+            .map(|e| match e {
+                Expr::Literal(v, _) => Some(v.clone()),
+                _ => None,
+            })
+            .collect(),
+        _ => None,
+    }
+}
+
+/// A constant as a value of the store; `None` for types that no key column has.
+pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
+    use ScalarValue::*;
+    Some(match value {
+        Boolean(Some(v)) => Value::Bool(*v),
+        Int8(Some(v)) => Value::Int(*v as i64),
+        Int16(Some(v)) => Value::Int(*v as i64),
+        Int32(Some(v)) => Value::Int(*v as i64),
+        Int64(Some(v)) => Value::Int(*v),
+        Decimal128(Some(v), _, scale) => Value::Decimal { unscaled: *v, scale: u8::try_from(*scale).ok()? },
+        Utf8(Some(s)) | LargeUtf8(Some(s)) | Utf8View(Some(s)) => Value::Text(s.clone()),
+        Binary(Some(b)) | LargeBinary(Some(b)) | BinaryView(Some(b)) => Value::Bytes(b.clone()),
+        Date32(Some(d)) => Value::Date(*d),
+        TimestampMicrosecond(Some(t), None) => Value::Timestamp(*t),
+        TimestampNanosecond(Some(t), None) => Value::TimestampNs(*t),
+        TimestampMicrosecond(Some(t), Some(_)) => Value::Instant(*t),
+        _ => return None,
+    })
+}
+
+/// All values that a key column of type `ty` may have stored for what now reads as `value`; `None`
+/// where they cannot be listed.
+pub(crate) fn candidates(ty: ColumnType, value: &Value) -> Option<Vec<Value>> {
+    const DAY_US: i64 = 86_400_000_000;
+    let also_date = |us: i64| (us.rem_euclid(DAY_US) == 0).then_some(Value::Date((us.div_euclid(DAY_US)) as i32));
+    let mut all = vec![value.clone()];
+    match (ty, value) {
+        (ColumnType::Bool, Value::Bool(_))
+        | (ColumnType::Int64, Value::Int(_))
+        | (ColumnType::Decimal { .. }, Value::Decimal { .. } | Value::Int(_))
+        | (ColumnType::Date, Value::Date(_))
+        | (ColumnType::TimestampNs, Value::TimestampNs(_))
+        | (ColumnType::Bytes, Value::Bytes(_)) => {}
+        (ColumnType::Timestamp, Value::Timestamp(us)) | (ColumnType::Instant, Value::Instant(us)) => {
+            all.extend(also_date(*us));
+        }
+        (ColumnType::Text, Value::Text(text)) => {
+            all.extend(trailing_zeros_cut(text));
+            all.extend(bytes_of_hex(text).map(Value::Bytes));
+        }
+        _ => return None,
+    }
+    Some(all)
+}
+
+/// The number that text such as `5.00` was, if a decimal column widened to text.
+fn trailing_zeros_cut(text: &str) -> Option<Value> {
+    let (_, fraction) = text.split_once('.')?;
+    if !fraction.ends_with('0') {
+        return None;
+    }
+    let cut = text.trim_end_matches('0').trim_end_matches('.');
+    let (unscaled, scale) = canonical_number(cut)?;
+    Some(Value::Decimal { unscaled, scale })
+}
+
+fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
+    let hex = text.strip_prefix("\\x")?;
+    if hex.len() % 2 != 0 || !hex.is_ascii() {
+        return None;
+    }
+    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()).collect()
+}
+
+/// Appends one component of a key.
+pub(crate) fn put_part(out: &mut Vec<u8>, value: &Value) {
+    put_key_cell(out, &value.as_cell());
+}
+
+/// Keys as words for EXPLAIN.
+pub(crate) fn describe_keys(keys: &KeyFilter) -> String {
+    match keys {
+        KeyFilter::All => "all".into(),
+        KeyFilter::Keys(keys) => keys.len().to_string(),
+    }
+}
+
+/// Whether a cell can be a key of a row at all.
+pub(crate) fn is_null(value: &Value) -> bool {
+    matches!(value.as_cell(), Cell::Null)
+}
+
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;

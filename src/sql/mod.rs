@@ -1,0 +1,39 @@
+//! SQL over a store: sessions, temporal clauses, table functions. See `docs/sql.md`.
+//!
+//! A statement passes through: tokens ([`token`]) - one spelling per name ([`names`]) - temporal
+//! clauses lifted out and marked ([`clause`], [`lift`]) - parser - DataFusion's planner, with every
+//! table factor seen by [`relation`] first - per-row joins ([`per_row`]) - execution on the
+//! engine's streams ([`table`], [`scan`]).
+
+mod answer;
+mod arithmetic;
+mod bound;
+mod catalog;
+mod clause;
+mod clock;
+mod context;
+mod error;
+mod functions;
+mod keys;
+mod lift;
+mod names;
+mod per_row;
+mod per_row_exec;
+mod plan;
+mod reader;
+mod relation;
+mod scan;
+mod session;
+mod settings;
+mod table;
+mod token;
+
+pub use answer::{Answer, AnswerStream, Params};
+pub use clause::Axis;
+pub use clock::{Applied, AppliedCommit, AppliedTime, Point, describe_range, parse_point};
+pub use context::SessionClocks;
+pub use error::{SqlError, SqlErrorKind};
+pub use reader::{Reader, ReaderSource};
+pub use session::Session;
+pub use settings::{Clock, Settings};
+pub use token::{Place, Statement, StatementLimits, is_incomplete, split_script};

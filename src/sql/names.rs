@@ -1,0 +1,70 @@
+//! Names: case-preserving, matched without regard to case where that is unambiguous, and near
+//! names for those that do not exist.
+
+use super::token::bare_word;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::collections::{HashMap, HashSet};
+
+/// How alike two names must be for one to be suggested for the other.
+const LIKENESS_MIN: f64 = 0.75;
+
+/// The known name that is most like `name`.
+pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = name.to_lowercase();
+    known
+        .into_iter()
+        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), k))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, k)| k)
+}
+
+/// The first few names of a list.
+pub(crate) fn some_of(names: &[&str]) -> String {
+    const SHOWN: usize = 8;
+    let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(", ...");
+    }
+    text
+}
+
+/// Gives the unquoted names of a statement one spelling each: that of the catalog where exactly one
+/// name of the catalog is equal but for case, else that of a quoted name of the statement, else the
+/// first one typed. Quoted names stay as they are and so do names typed exactly.
+pub(crate) fn unify_spelling<'c>(tokens: &mut [TokenWithSpan], catalog: impl IntoIterator<Item = &'c str>) {
+    let mut spellings: HashMap<String, HashSet<String>> = HashMap::new();
+    for name in catalog {
+        spellings.entry(name.to_lowercase()).or_default().insert(name.to_owned());
+    }
+    for t in tokens.iter() {
+        if let Token::Word(w) = &t.token
+            && w.quote_style == Some('"')
+        {
+            spellings.entry(w.value.to_lowercase()).or_insert_with(|| HashSet::from([w.value.clone()]));
+        }
+    }
+    for t in tokens {
+        if bare_word(&t.token).is_none() {
+            continue;
+        }
+        let Token::Word(word) = &mut t.token else { continue };
+        let known =
+            spellings.entry(word.value.to_lowercase()).or_insert_with(|| HashSet::from([word.value.clone()]));
+        if known.len() == 1
+            && let Some(spelling) = known.iter().next()
+        {
+            word.value.clone_from(spelling);
+        }
+    }
+}
+
+/// The unquoted and quoted words of a statement in lower case: what it may refer to.
+pub(crate) fn words(tokens: &[TokenWithSpan]) -> HashSet<String> {
+    let word = |t: &TokenWithSpan| match &t.token {
+        Token::Word(w) => Some(w.value.to_lowercase()),
+        Token::SingleQuotedString(s) => Some(s.to_lowercase()),
+        _ => None,
+    };
+    tokens.iter().filter_map(word).collect()
+}

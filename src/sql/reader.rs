@@ -1,0 +1,87 @@
+//! What the SQL layer asks of a store: the calls of [`Snapshot`], behind a trait so that tests can
+//! put something small in its place.
+
+use asofdb_storage::engine::{
+    Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanRequest, ScanStream, Snapshot,
+};
+use asofdb_storage::id::{ColumnId, TableId};
+use asofdb_storage::time::CommitSeq;
+use datafusion::arrow::array::RecordBatch;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// A store at one commit; see [`Snapshot`] for what each call promises.
+pub trait Reader: Debug + Send + Sync {
+    /// The pinned commit; 0 in an empty store.
+    fn commit(&self) -> CommitSeq;
+    /// The instant of the pinned commit, if there is one.
+    fn commit_at(&self) -> Option<i64>;
+    /// The catalog at the pinned commit.
+    fn catalog(&self) -> &Arc<Catalog>;
+    /// All commits up to the pinned one, oldest first.
+    fn commits(&self) -> Result<Vec<CommitInfo>, Error>;
+    /// The newest commit whose instant is at or before `at`; 0 if there is none.
+    fn commit_at_or_before(&self, at: i64) -> CommitSeq;
+    /// Quarantined messages with the commit that stored each, oldest first.
+    fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>, Error>;
+    /// Answers a question that yields many rows.
+    fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error>;
+    /// Answers many point questions in one pass.
+    fn points(
+        &self,
+        table: TableId,
+        requests: &[PointRequest],
+        projection: &[ColumnId],
+    ) -> Result<(Vec<u32>, RecordBatch), Error>;
+}
+
+impl Reader for Snapshot {
+    fn commit(&self) -> CommitSeq {
+        Snapshot::commit(self)
+    }
+
+    fn commit_at(&self) -> Option<i64> {
+        Snapshot::commit_at(self)
+    }
+
+    fn catalog(&self) -> &Arc<Catalog> {
+        Snapshot::catalog(self)
+    }
+
+    fn commits(&self) -> Result<Vec<CommitInfo>, Error> {
+        Snapshot::commits(self)
+    }
+
+    fn commit_at_or_before(&self, at: i64) -> CommitSeq {
+        Snapshot::commit_at_or_before(self, at)
+    }
+
+    fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>, Error> {
+        Snapshot::quarantine(self)
+    }
+
+    fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
+        Snapshot::scan(self, request)
+    }
+
+    fn points(
+        &self,
+        table: TableId,
+        requests: &[PointRequest],
+        projection: &[ColumnId],
+    ) -> Result<(Vec<u32>, RecordBatch), Error> {
+        Snapshot::points(self, table, requests, projection)
+    }
+}
+
+/// Where a session takes its readers from: each query pins one commit for all its tables.
+pub trait ReaderSource: Debug + Send + Sync {
+    /// Pins the newest commit.
+    fn pin(&self) -> Result<Arc<dyn Reader>, Error>;
+}
+
+impl ReaderSource for Engine {
+    fn pin(&self) -> Result<Arc<dyn Reader>, Error> {
+        Ok(Arc::new(Engine::pin(self)))
+    }
+}
