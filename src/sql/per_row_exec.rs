@@ -20,7 +20,7 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::catalog::Session;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
@@ -64,12 +64,16 @@ impl ExtensionPlanner for PerRowPlanner {
         let Some(join) = node.as_any().downcast_ref::<PerRowJoin>() else { return Ok(None) };
         let [input] = inputs else { return internal_err!("a per-row join has one input") };
         let spec = &join.spec;
-        let left = |e| planner.create_physical_expr(e, &spec.left_schema, session, planning);
+        let left = |e: &Expr| planner.create_physical_expr(e, &spec.left_schema, session, planning);
+        let clock = |c: &Clock| match c {
+            Clock::Fixed(_) => Ok(None),
+            Clock::PerRow { expr, .. } => left(expr).map(Some),
+        };
         let exprs = Exprs {
             keys: spec.keys.iter().map(left).collect::<Result<_>>()?,
-            valid: clock_expr(&spec.valid, left)?,
-            system: clock_expr(&spec.system, left)?,
-            commit: clock_expr(&spec.commit, left)?,
+            valid: clock(&spec.valid)?,
+            system: clock(&spec.system)?,
+            commit: clock(&spec.commit)?,
             condition: spec
                 .condition
                 .as_ref()
@@ -78,16 +82,6 @@ impl ExtensionPlanner for PerRowPlanner {
         };
         let schema: SchemaRef = Arc::new(join.schema.as_arrow().clone());
         Ok(Some(Arc::new(PerRowExec::new(input.clone(), schema, spec.clone(), Arc::new(exprs)))))
-    }
-}
-
-fn clock_expr(
-    clock: &Clock,
-    plan: impl Fn(&datafusion::logical_expr::Expr) -> Result<Arc<dyn PhysicalExpr>>,
-) -> Result<Option<Arc<dyn PhysicalExpr>>> {
-    match clock {
-        Clock::Fixed(_) => Ok(None),
-        Clock::PerRow { expr, .. } => plan(expr).map(Some),
     }
 }
 
