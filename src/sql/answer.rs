@@ -77,7 +77,9 @@ impl Params {
             "true" => ScalarValue::Boolean(Some(true)),
             "false" => ScalarValue::Boolean(Some(false)),
             "null" => ScalarValue::Null,
-            _ => text.parse::<i64>().map_or_else(|_| ScalarValue::Utf8(Some(text.to_owned())), ScalarValue::from),
+            _ => text
+                .parse::<i64>()
+                .map_or_else(|_| ScalarValue::Utf8(Some(text.to_owned())), ScalarValue::from),
         };
         self.named.insert(name.to_owned(), value);
         self
@@ -101,7 +103,10 @@ pub(crate) fn timed_out(timeout: Duration) -> SqlError {
 }
 
 /// Batches until the deadline; errors become ours.
-pub(crate) fn bounded_stream(stream: SendableRecordBatchStream, limit: Option<(Instant, Duration)>) -> AnswerStream {
+pub(crate) fn bounded_stream(
+    stream: SendableRecordBatchStream,
+    limit: Option<(Instant, Duration)>,
+) -> AnswerStream {
     let translated = stream.map(|b| b.map_err(|e| from_datafusion(&e)));
     let Some((deadline, timeout)) = limit else { return Box::pin(translated) };
     Box::pin(futures::stream::unfold(Some(translated), move |state| async move {

@@ -66,7 +66,8 @@ pub(crate) fn constant_point(
         return Err(SqlError::invalid(format!("the bound {expr} is not constant")));
     };
     point_of_scalar(&value)?.ok_or_else(|| {
-        SqlError::invalid(format!("the bound {expr} is NULL")).hint("leave the clause out for the latest state")
+        SqlError::invalid(format!("the bound {expr} is NULL"))
+            .hint("leave the clause out for the latest state")
     })
 }
 

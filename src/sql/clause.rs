@@ -152,9 +152,11 @@ pub(crate) fn read_clause(tokens: &[TokenWithSpan], at: usize) -> Result<Begun, 
     }
     if c.take_word("SNAPSHOT") {
         return match c.peek() {
-            Some(Token::SingleQuotedString(_)) => Err(SqlError::unsupported("snapshots are not supported yet")
-                .at(place)
-                .hint("bound the clocks themselves: FOR VALID_TIME, FOR SYSTEM_TIME, FOR COMMIT AS OF")),
+            Some(Token::SingleQuotedString(_)) => {
+                Err(SqlError::unsupported("snapshots are not supported yet")
+                    .at(place)
+                    .hint("bound the clocks themselves: FOR VALID_TIME, FOR SYSTEM_TIME, FOR COMMIT AS OF"))
+            }
             _ => Ok(Begun::Nothing),
         };
     }
@@ -170,7 +172,8 @@ fn unknown_clock(mut c: Cursor<'_>, place: Place) -> Result<Begun, SqlError> {
     if !(c.take_word("AS") && c.take_word("OF")) {
         return Ok(Begun::Nothing);
     }
-    let error = SqlError::new(SqlErrorKind::Syntax, format!("there is no clock called {}", word.value)).at(place);
+    let error =
+        SqlError::new(SqlErrorKind::Syntax, format!("there is no clock called {}", word.value)).at(place);
     Err(match word.value.to_ascii_uppercase().as_str() {
         "VERSION" => error.hint("write FOR COMMIT AS OF n"),
         "TIMESTAMP" => error.hint("write FOR VALID_TIME AS OF or FOR SYSTEM_TIME AS OF"),
@@ -221,6 +224,9 @@ fn time_spec(c: &mut Cursor<'_>, axis: Axis) -> Result<Spec, SqlError> {
         c.expect_token(&Token::RParen, "after the bounds of CONTAINED IN")?;
         return Ok(Spec::ContainedIn(a, b));
     }
-    let message = format!("expected AS OF, FROM ... TO, BETWEEN ... AND, CONTAINED IN or ALL after FOR {}", axis.word());
+    let message = format!(
+        "expected AS OF, FROM ... TO, BETWEEN ... AND, CONTAINED IN or ALL after FOR {}",
+        axis.word()
+    );
     Err(c.error(message))
 }

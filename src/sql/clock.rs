@@ -83,19 +83,29 @@ pub(crate) fn point_of_scalar(value: &ScalarValue) -> Result<Option<Point>, SqlE
 }
 
 /// The point on an axis of type `ty` (rule A2).
-pub(crate) fn point_on_axis(point: Point, axis: Axis, ty: AxisType, table: &str, now: i64) -> Result<i64, SqlError> {
+pub(crate) fn point_on_axis(
+    point: Point,
+    axis: Axis,
+    ty: AxisType,
+    table: &str,
+    now: i64,
+) -> Result<i64, SqlError> {
     match (point, ty) {
         (Point::Now, AxisType::Instant) => Ok(now),
         (Point::Instant(us), AxisType::Instant) => Ok(us),
         (Point::Integer(n), AxisType::Integer) => Ok(n),
-        (Point::Integer(n), AxisType::Instant) => {
-            Err(SqlError::invalid(format!("{n} is an integer, but {} of {table} is an instant", axis.word()))
-                .hint("write TIMESTAMP '2024-05-01 12:30:00', or to_timestamp_micros(n) for microseconds since 1970"))
-        }
-        (Point::Now | Point::Instant(_), AxisType::Integer) => {
-            Err(SqlError::invalid(format!("{point} is an instant, but {} of {table} is an integer", axis.word()))
-                .hint("write a whole number: the axis counts versions or log positions, not time"))
-        }
+        (Point::Integer(n), AxisType::Instant) => Err(SqlError::invalid(format!(
+            "{n} is an integer, but {} of {table} is an instant",
+            axis.word()
+        ))
+        .hint(
+            "write TIMESTAMP '2024-05-01 12:30:00', or to_timestamp_micros(n) for microseconds since 1970",
+        )),
+        (Point::Now | Point::Instant(_), AxisType::Integer) => Err(SqlError::invalid(format!(
+            "{point} is an instant, but {} of {table} is an integer",
+            axis.word()
+        ))
+        .hint("write a whole number: the axis counts versions or log positions, not time")),
     }
 }
 

@@ -1,7 +1,9 @@
 //! What one query knows: its reader, its clocks, its clauses, and what it has to tell.
 
 use super::clause::Axis;
-use super::clock::{Applied, AppliedCommit, AppliedTime, Point, describe_range, point_of_scalar, point_on_axis};
+use super::clock::{
+    Applied, AppliedCommit, AppliedTime, Point, describe_range, point_of_scalar, point_on_axis,
+};
 use super::error::SqlError;
 use super::lift::Clauses;
 use super::reader::Reader;
@@ -60,7 +62,9 @@ impl TableBounds {
         let point = |spec| match spec {
             RangeSpec::Latest => Some(FOREVER),
             RangeSpec::AsOf(t) => Some(t),
-            RangeSpec::FromTo(..) | RangeSpec::Between(..) | RangeSpec::ContainedIn(..) | RangeSpec::All => None,
+            RangeSpec::FromTo(..) | RangeSpec::Between(..) | RangeSpec::ContainedIn(..) | RangeSpec::All => {
+                None
+            }
         };
         Some((point(self.valid)?, point(self.system)?))
     }
@@ -131,9 +135,9 @@ impl QueryContext {
 
     /// The commit where nothing else is said.
     pub fn default_commit(&self) -> Result<CommitSeq, SqlError> {
-        self.clocks.commit.map_or(Ok(self.reader.commit()), |p| {
-            self.commit(p).map_err(|e| in_session(e, Axis::Commit))
-        })
+        self.clocks
+            .commit
+            .map_or(Ok(self.reader.commit()), |p| self.commit(p).map_err(|e| in_session(e, Axis::Commit)))
     }
 
     /// The wanted rows on a time axis where no clause stands.

@@ -110,9 +110,9 @@ pub(crate) fn from_parser(e: &ParserError) -> SqlError {
 /// Splits `... at Line: 1, Column: 8` off a message.
 fn split_place(text: &str) -> (&str, Option<Place>) {
     let Some((message, rest)) = text.rsplit_once(" at Line: ") else { return (text, None) };
-    let mut numbers = rest.split(", Column: ").map(|n| {
-        n.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok()
-    });
+    let mut numbers = rest
+        .split(", Column: ")
+        .map(|n| n.trim_end_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().ok());
     match (numbers.next().flatten(), numbers.next().flatten()) {
         (Some(line), Some(column)) => (message, Some(Place { line, column, length: 1 })),
         _ => (text, None),
@@ -215,7 +215,9 @@ fn from_schema(e: &SchemaError) -> SqlError {
             let qualifier = field.relation.as_ref().map(|r| r.table().to_owned());
             let known: Vec<&str> = valid_fields
                 .iter()
-                .filter(|f| qualifier.is_none() || f.relation.as_ref().map(|r| r.table()) == qualifier.as_deref())
+                .filter(|f| {
+                    qualifier.is_none() || f.relation.as_ref().map(|r| r.table()) == qualifier.as_deref()
+                })
                 .map(|f| f.name.as_str())
                 .collect();
             let error = SqlError::invalid(format!("there is no column {name}"));

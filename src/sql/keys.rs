@@ -54,10 +54,12 @@ fn parts_of(ty: ColumnType, values: &[ScalarValue]) -> Option<Vec<Vec<u8>>> {
 fn wanted_values(filter: &Expr, column: &str) -> Option<Vec<ScalarValue>> {
     let is_column = |e: &Expr| matches!(e, Expr::Column(c) if c.name == column);
     match filter {
-        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => match (left.as_ref(), right.as_ref()) {
-            (c, Expr::Literal(v, _)) | (Expr::Literal(v, _), c) if is_column(c) => Some(vec![v.clone()]),
-            _ => None,
-        },
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            match (left.as_ref(), right.as_ref()) {
+                (c, Expr::Literal(v, _)) | (Expr::Literal(v, _), c) if is_column(c) => Some(vec![v.clone()]),
+                _ => None,
+            }
+        }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let mut values = wanted_values(left, column)?;
             values.extend(wanted_values(right, column)?);
@@ -98,7 +100,8 @@ pub(crate) fn value_of(value: &ScalarValue) -> Option<Value> {
 /// where they cannot be listed.
 pub(crate) fn candidates(ty: ColumnType, value: &Value) -> Option<Vec<Value>> {
     const DAY_US: i64 = 86_400_000_000;
-    let also_date = |us: i64| (us.rem_euclid(DAY_US) == 0).then_some(Value::Date((us.div_euclid(DAY_US)) as i32));
+    let also_date =
+        |us: i64| (us.rem_euclid(DAY_US) == 0).then_some(Value::Date((us.div_euclid(DAY_US)) as i32));
     let mut all = vec![value.clone()];
     match (ty, value) {
         (ColumnType::Bool, Value::Bool(_))

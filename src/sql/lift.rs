@@ -83,7 +83,8 @@ pub(crate) fn lift(tokens: &[TokenWithSpan]) -> Result<Lifted, SqlError> {
     let mut lifter = Lifter { out: Vec::with_capacity(tokens.len()), clauses: Vec::new() };
     let mut at = 0;
     while at < tokens.len() {
-        if is_word(Some(&tokens[at].token), "FOR") && !lifter.inside_other_for()
+        if is_word(Some(&tokens[at].token), "FOR")
+            && !lifter.inside_other_for()
             && let Begun::Clause { clause, end } = read_clause(tokens, at)?
         {
             lifter.attach(clause)?;
@@ -226,7 +227,10 @@ impl Lifter {
     fn is_starter(&self, at: usize) -> bool {
         use Keyword::*;
         self.out[at].token().and_then(bare_word).is_some_and(|w| {
-            matches!(w.keyword, FROM | JOIN | INTO | UPDATE | TABLE | USING | ONLY | LATERAL | APPLY | STRAIGHT_JOIN)
+            matches!(
+                w.keyword,
+                FROM | JOIN | INTO | UPDATE | TABLE | USING | ONLY | LATERAL | APPLY | STRAIGHT_JOIN
+            )
         })
     }
 
@@ -237,7 +241,8 @@ impl Lifter {
                 Item::Token(t) => tokens.push(t),
                 Item::Marker(number) => {
                     let span = self.clauses[number].place().map_or(Span::empty(), span_of);
-                    let word = |value: String, keyword| Token::Word(Word { value, quote_style: None, keyword });
+                    let word =
+                        |value: String, keyword| Token::Word(Word { value, quote_style: None, keyword });
                     let marker = [
                         word("PARTITION".into(), Keyword::PARTITION),
                         Token::LParen,

@@ -74,8 +74,11 @@ impl PerRowTable {
     }
 
     fn misplaced(&self) -> SqlError {
-        SqlError::invalid(format!("the bound of {} refers to columns, but stands at no right side of a join", self.meta.name))
-            .hint("write FROM labels l JOIN t FOR VALID_TIME AS OF l.at f ON f.key = l.key, or use a constant")
+        SqlError::invalid(format!(
+            "the bound of {} refers to columns, but stands at no right side of a join",
+            self.meta.name
+        ))
+        .hint("write FROM labels l JOIN t FOR VALID_TIME AS OF l.at f ON f.key = l.key, or use a constant")
     }
 }
 
@@ -115,7 +118,11 @@ fn per_row_table(plan: &LogicalPlan) -> Option<Arc<PerRowTable>> {
 ///
 /// # Errors
 /// Where a per-row bound stands anywhere else, or the join lacks an equality on the whole key.
-pub(crate) fn rewrite(plan: LogicalPlan, state: &SessionState, evaluation: &Evaluation) -> Result<LogicalPlan> {
+pub(crate) fn rewrite(
+    plan: LogicalPlan,
+    state: &SessionState,
+    evaluation: &Evaluation,
+) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|plan| match plan {
         LogicalPlan::Join(join) => match per_row_table(&join.right) {
             Some(table) => Ok(Transformed::yes(per_row_join(join, &table, state, evaluation)?)),
@@ -165,10 +172,9 @@ impl PerRowSpec {
             Clock::PerRow { text, .. } => AppliedTime::PerRow(text.clone()),
         };
         let commit = match &self.commit {
-            Clock::Fixed(n) => AppliedCommit::Fixed {
-                seq: *n as u64,
-                at: self.context.instant_of(CommitSeq(*n as u64)),
-            },
+            Clock::Fixed(n) => {
+                AppliedCommit::Fixed { seq: *n as u64, at: self.context.instant_of(CommitSeq(*n as u64)) }
+            }
             Clock::PerRow { text, .. } => AppliedCommit::PerRow(text.clone()),
         };
         Applied {
@@ -193,9 +199,11 @@ fn per_row_join(
         JoinType::Inner => false,
         JoinType::Left => true,
         other => {
-            return Err(SqlError::unsupported(format!("a {other} join cannot ask its right side row by row"))
-                .hint("use JOIN or LEFT JOIN")
-                .into());
+            return Err(SqlError::unsupported(format!(
+                "a {other} join cannot ask its right side row by row"
+            ))
+            .hint("use JOIN or LEFT JOIN")
+            .into());
         }
     };
     let left_schema = left.schema().clone();
@@ -282,7 +290,11 @@ fn key_exprs(
 ) -> Result<Vec<Expr>> {
     let schema = table.meta.schema();
     if schema.key.is_empty() {
-        return Err(SqlError::unsupported(format!("{} has no key, so it cannot be asked row by row", table.meta.name)).into());
+        return Err(SqlError::unsupported(format!(
+            "{} has no key, so it cannot be asked row by row",
+            table.meta.name
+        ))
+        .into());
     }
     let only_left = |e: &Expr| e.column_refs().iter().all(|c| left.has_column(c));
     let mut keys = Vec::new();
@@ -290,8 +302,16 @@ fn key_exprs(
         let Some(column) = schema.columns.get(id.0 as usize) else { continue };
         let is_key = |e: &Expr| matches!(e, Expr::Column(c) if c.name == column.name && right.has_column(c) && !left.has_column(c));
         let found = conditions.iter().find_map(|c| match c {
-            Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r }) if is_key(r) && only_left(l) => Some(l),
-            Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r }) if is_key(l) && only_left(r) => Some(r),
+            Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r })
+                if is_key(r) && only_left(l) =>
+            {
+                Some(l)
+            }
+            Expr::BinaryExpr(BinaryExpr { left: l, op: Operator::Eq, right: r })
+                if is_key(l) && only_left(r) =>
+            {
+                Some(r)
+            }
             _ => None,
         });
         let Some(found) = found else {
@@ -299,7 +319,9 @@ fn key_exprs(
                 "a per-row join needs an equality on the whole key of {}: {} is missing in ON",
                 table.meta.name, column.name
             );
-            return Err(SqlError::invalid(message).hint(format!("add ON {} = <left column>", column.name)).into());
+            return Err(SqlError::invalid(message)
+                .hint(format!("add ON {} = <left column>", column.name))
+                .into());
         };
         let cast = Expr::TryCast(TryCast::new(found.clone(), column.ty.arrow()));
         keys.push(evaluation.fold(cast, left)?);
@@ -360,7 +382,11 @@ impl UserDefinedLogicalNodeCore for PerRowJoin {
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
         match inputs.pop() {
-            Some(input) => Ok(PerRowJoin { input: Arc::new(input), schema: self.schema.clone(), spec: self.spec.clone() }),
+            Some(input) => Ok(PerRowJoin {
+                input: Arc::new(input),
+                schema: self.schema.clone(),
+                spec: self.spec.clone(),
+            }),
             None => datafusion::common::internal_err!("a per-row join has one input"),
         }
     }

@@ -1,7 +1,7 @@
 //! Runs a per-row join: left batches become point questions, answered in one pass each.
 
-use super::clock::{parse_point, point_on_axis};
 use super::clause::Axis;
+use super::clock::{parse_point, point_on_axis};
 use super::error::{SqlError, storage_error};
 use super::keys::{candidates, is_null, put_part, value_of};
 use super::per_row::{Clock, PerRowJoin, PerRowSpec, describe};
@@ -14,10 +14,10 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::{cast, filter_record_batch, take};
 use datafusion::arrow::datatypes::{DataType, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType};
+use datafusion::catalog::Session;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::execution::context::QueryPlanner;
-use datafusion::catalog::Session;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNode};
@@ -41,7 +41,11 @@ pub(crate) struct AsofQueryPlanner;
 
 #[async_trait]
 impl QueryPlanner for AsofQueryPlanner {
-    async fn create_physical_plan(&self, plan: &LogicalPlan, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PerRowPlanner)])
             .create_physical_plan(plan, session)
             .await
@@ -105,7 +109,12 @@ struct PerRowExec {
 }
 
 impl PerRowExec {
-    fn new(input: Arc<dyn ExecutionPlan>, schema: SchemaRef, spec: Arc<PerRowSpec>, exprs: Arc<Exprs>) -> Self {
+    fn new(
+        input: Arc<dyn ExecutionPlan>,
+        schema: SchemaRef,
+        spec: Arc<PerRowSpec>,
+        exprs: Arc<Exprs>,
+    ) -> Self {
         let partitions = input.output_partitioning().partition_count();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema),
@@ -158,7 +167,10 @@ impl ExecutionPlan for PerRowExec {
         }
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
@@ -171,7 +183,9 @@ impl ExecutionPlan for PerRowExec {
             let (schema, spec, exprs) = (out.clone(), spec.clone(), exprs.clone());
             async move {
                 let work = move || join_batch(&batch, &schema, &spec, &exprs);
-                tokio::task::spawn_blocking(work).await.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+                tokio::task::spawn_blocking(work)
+                    .await
+                    .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
             }
         });
         let stream = stream.map(move |batch| {
@@ -180,7 +194,13 @@ impl ExecutionPlan for PerRowExec {
             }
             batch
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, datafusion::physical_plan::coop::make_cooperative(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream))))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(
+            schema,
+            datafusion::physical_plan::coop::make_cooperative(Box::pin(RecordBatchStreamAdapter::new(
+                self.schema(),
+                stream,
+            ))),
+        )))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -189,7 +209,12 @@ impl ExecutionPlan for PerRowExec {
 }
 
 /// Joins one left batch. Left rows keep their order.
-fn join_batch(left: &RecordBatch, schema: &SchemaRef, spec: &PerRowSpec, exprs: &Exprs) -> Result<RecordBatch> {
+fn join_batch(
+    left: &RecordBatch,
+    schema: &SchemaRef,
+    spec: &PerRowSpec,
+    exprs: &Exprs,
+) -> Result<RecordBatch> {
     let (requests, rows_of) = point_requests(left, spec, exprs)?;
     let projection: Vec<ColumnId> = spec.table_schema.columns.iter().map(|c| c.id).collect();
     let (found, right) =
@@ -204,7 +229,8 @@ fn join_batch(left: &RecordBatch, schema: &SchemaRef, spec: &PerRowSpec, exprs: 
             right_rows.push(i as u32);
         }
     }
-    let matched = gather(left, &left_rows, &right, &right_rows.iter().copied().map(Some).collect::<Vec<_>>(), schema)?;
+    let matched =
+        gather(left, &left_rows, &right, &right_rows.iter().copied().map(Some).collect::<Vec<_>>(), schema)?;
     let keep = match &exprs.condition {
         None => None,
         Some(condition) => Some(condition.evaluate(&matched)?.into_array(matched.num_rows())?),
@@ -248,7 +274,11 @@ fn gather(
 
 /// The questions of a left batch, and the left row of each. Rows with NULL in the key or in a
 /// bound ask nothing.
-fn point_requests(left: &RecordBatch, spec: &PerRowSpec, exprs: &Exprs) -> Result<(Vec<PointRequest>, Vec<u32>)> {
+fn point_requests(
+    left: &RecordBatch,
+    spec: &PerRowSpec,
+    exprs: &Exprs,
+) -> Result<(Vec<PointRequest>, Vec<u32>)> {
     let rows = left.num_rows();
     let keys: Vec<ArrayRef> =
         exprs.keys.iter().map(|e| e.evaluate(left)?.into_array(rows)).collect::<Result<_>>()?;
@@ -257,7 +287,8 @@ fn point_requests(left: &RecordBatch, spec: &PerRowSpec, exprs: &Exprs) -> Resul
     let commit = commit_values(left, &spec.commit, &exprs.commit, spec)?;
     let (mut requests, mut rows_of) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
     for row in 0..rows {
-        let (Some(valid), Some(system), Some(commit)) = (valid.at(row), system.at(row), commit.at(row)) else {
+        let (Some(valid), Some(system), Some(commit)) = (valid.at(row), system.at(row), commit.at(row))
+        else {
             continue;
         };
         let bounds = Bounds { valid, system, commit: CommitSeq(commit as u64) };
@@ -317,7 +348,11 @@ fn clock_values(
     spec: &PerRowSpec,
 ) -> Result<Values> {
     let (Clock::PerRow { ty, .. }, Some(expr)) = (clock, expr) else {
-        return Ok(Values::Same(if let Clock::Fixed(t) = clock { *t } else { asofdb_storage::time::FOREVER }));
+        return Ok(Values::Same(if let Clock::Fixed(t) = clock {
+            *t
+        } else {
+            asofdb_storage::time::FOREVER
+        }));
     };
     let array = expr.evaluate(left)?.into_array(left.num_rows())?;
     let numbers = match (axis, ty) {

@@ -81,7 +81,14 @@ fn known_names<'c>(catalog: &'c Catalog, words: &HashSet<String>) -> Vec<&'c str
     names.extend(functions::HISTORY_COLUMNS);
     if words.contains("information_schema") {
         names.extend(["information_schema", "tables", "columns", "schemata", "df_settings", "views"]);
-        names.extend(["table_name", "table_schema", "table_catalog", "table_type", "column_name", "data_type"]);
+        names.extend([
+            "table_name",
+            "table_schema",
+            "table_catalog",
+            "table_type",
+            "column_name",
+            "data_type",
+        ]);
     }
     names.sort_unstable();
     names.dedup();
@@ -109,8 +116,11 @@ fn parse(tokens: Vec<TokenWithSpan>) -> Result<SqlStatement, SqlError> {
     }
     let error = match complains_of_marker(&format!("found: {}", next.token)) {
         true => misplaced(),
-        false => SqlError::new(SqlErrorKind::Syntax, format!("expected the end of the statement, found: {}", next.token))
-            .hint("statements are run one by one, with a semicolon between them"),
+        false => SqlError::new(
+            SqlErrorKind::Syntax,
+            format!("expected the end of the statement, found: {}", next.token),
+        )
+        .hint("statements are run one by one, with a semicolon between them"),
     };
     Err(Place::of(next.span).map_or(error.clone(), |p| error.at(p)))
 }
@@ -123,7 +133,10 @@ fn check_kind(statement: &SqlStatement) -> Result<(), SqlError> {
         | SqlStatement::ShowTables { .. }
         | SqlStatement::ShowColumns { .. } => return Ok(()),
         SqlStatement::Explain { statement, .. } => return check_kind(statement),
-        SqlStatement::Insert(_) | SqlStatement::Update(_) | SqlStatement::Delete(_) | SqlStatement::Merge(_) => {
+        SqlStatement::Insert(_)
+        | SqlStatement::Update(_)
+        | SqlStatement::Delete(_)
+        | SqlStatement::Merge(_) => {
             return Err(SqlError::unsupported("rows cannot be written from SQL")
                 .hint("asofdb takes changes from their source: asof ingest"));
         }
@@ -155,7 +168,8 @@ fn query_state(
     let planner = AsofRelationPlanner { context: context.clone(), evaluation: evaluation.clone() };
     state.register_relation_planner(Arc::new(planner)).map_err(|e| from_datafusion(&e))?;
     functions::register(&mut state, context, evaluation);
-    state.execution_props_mut().query_execution_start_time = chrono::DateTime::from_timestamp_micros(context.now);
+    state.execution_props_mut().query_execution_start_time =
+        chrono::DateTime::from_timestamp_micros(context.now);
     Ok(state)
 }
 
@@ -193,7 +207,9 @@ fn applied(plan: &LogicalPlan) -> DfResult<Vec<Applied>> {
     plan.apply_with_subqueries(|plan| {
         let found = match plan {
             LogicalPlan::TableScan(_) => store_table(plan).map(|(_, table)| table.applied()),
-            LogicalPlan::Extension(e) => e.node.as_any().downcast_ref::<PerRowJoin>().map(|j| j.spec.applied()),
+            LogicalPlan::Extension(e) => {
+                e.node.as_any().downcast_ref::<PerRowJoin>().map(|j| j.spec.applied())
+            }
             _ => None,
         };
         if let Some(found) = found

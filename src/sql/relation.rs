@@ -57,8 +57,18 @@ impl RelationPlanner for AsofRelationPlanner {
                 index_hints,
             } => {
                 refuse_if(version.is_some(), &name, "this version clause", VERSION_HINT)?;
-                refuse_if(!with_hints.is_empty() || !index_hints.is_empty(), &name, "table hints", "leave them out")?;
-                refuse_if(with_ordinality, &name, "WITH ORDINALITY", "number rows with row_number() OVER ()")?;
+                refuse_if(
+                    !with_hints.is_empty() || !index_hints.is_empty(),
+                    &name,
+                    "table hints",
+                    "leave them out",
+                )?;
+                refuse_if(
+                    with_ordinality,
+                    &name,
+                    "WITH ORDINALITY",
+                    "number rows with row_number() OVER ()",
+                )?;
                 refuse_if(json_path.is_some(), &name, "a path behind a table name", "leave it out")?;
                 refuse_if(sample.is_some(), &name, "TABLESAMPLE", "filter with random() < 0.1 instead")?;
                 let clauses = self.take_markers(&name, partitions)?;
@@ -79,7 +89,12 @@ impl RelationPlanner for AsofRelationPlanner {
                 with_ordinality: _,
             }) => Ok(original(factor)),
             TableFactor::Function { lateral, name, args, with_ordinality, alias } => {
-                refuse_if(with_ordinality, &name, "WITH ORDINALITY", "number rows with row_number() OVER ()")?;
+                refuse_if(
+                    with_ordinality,
+                    &name,
+                    "WITH ORDINALITY",
+                    "number rows with row_number() OVER ()",
+                )?;
                 let name = function_name(name)?;
                 Ok(original(TableFactor::Function { lateral, name, args, with_ordinality, alias }))
             }
@@ -170,14 +185,16 @@ impl AsofRelationPlanner {
             return Err(on_function(&shown).at(place).into());
         }
         let name = if is_function { function_name(name)? } else { name };
-        let plan = self.plain(name, args, planner).map_err(|e| self.located(&e, &shown, place, is_function))?;
+        let plan =
+            self.plain(name, args, planner).map_err(|e| self.located(&e, &shown, place, is_function))?;
         let Some(clauses) = clauses else {
             return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))));
         };
         let at = |e: SqlError| clause_place.map_or(e.clone(), |p| e.at(p));
         let (scan, table) = store_table(&plan).ok_or_else(|| at(not_temporal(&shown)))?;
         let bounded = self.bounded(&table.meta, &clauses, planner).map_err(at)?;
-        let plan = LogicalPlanBuilder::scan(scan.table_name.clone(), provider_as_source(bounded), None)?.build()?;
+        let plan =
+            LogicalPlanBuilder::scan(scan.table_name.clone(), provider_as_source(bounded), None)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }
 
@@ -220,8 +237,12 @@ impl AsofRelationPlanner {
             error = SqlError::invalid(format!("there is no table {shown}"));
             error.hint = Some(match near(shown.rsplit('.').next().unwrap_or(shown), names.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
-                None if shown.contains(['/', '.']) => "files are not read from SQL: take them in with asof ingest".into(),
-                None if names.is_empty() => "the store has no tables yet: take files in with asof ingest".into(),
+                None if shown.contains(['/', '.']) => {
+                    "files are not read from SQL: take them in with asof ingest".into()
+                }
+                None if names.is_empty() => {
+                    "the store has no tables yet: take files in with asof ingest".into()
+                }
                 None => format!("there are: {}", some_of(&names)),
             });
         }
@@ -243,7 +264,12 @@ impl AsofRelationPlanner {
         {
             let bounds = TableBounds { valid: *valid, system: *system, commit: *commit };
             let bounds = self.context.settle(meta, bounds);
-            return Ok(Arc::new(TemporalTable::new(self.context.clone(), meta.clone(), bounds, Shape::Bounded)));
+            return Ok(Arc::new(TemporalTable::new(
+                self.context.clone(),
+                meta.clone(),
+                bounds,
+                Shape::Bounded,
+            )));
         }
         Ok(Arc::new(PerRowTable::new(self.context.clone(), meta.clone(), valid, system, commit)?))
     }
@@ -294,7 +320,9 @@ fn per_row<T>(spec: &Spec) -> Result<Option<PerRowBound<T>>, SqlError> {
     let range = match spec {
         Spec::All => return Ok(None),
         Spec::AsOf(e) => return Ok(has_columns(e).then(|| PerRowBound::PerRow(e.clone()))),
-        Spec::FromTo(a, b) | Spec::Between(a, b) | Spec::ContainedIn(a, b) => has_columns(a) || has_columns(b),
+        Spec::FromTo(a, b) | Spec::Between(a, b) | Spec::ContainedIn(a, b) => {
+            has_columns(a) || has_columns(b)
+        }
     };
     if range {
         return Err(SqlError::unsupported("a range cannot refer to columns")

@@ -2,9 +2,9 @@
 
 use super::answer::{Answer, Params, bounded_stream, timed_out};
 use super::bound::Evaluation;
+use super::clause::Axis;
 use super::context::{ScanSettings, SessionClocks};
 use super::error::{SqlError, from_datafusion};
-use super::clause::Axis;
 use super::plan::{Planned, Planner};
 use super::reader::ReaderSource;
 use super::settings::{Clock, Setting, SettingStatement, Settings, Shown, read_setting, setting_value};
@@ -37,7 +37,10 @@ pub struct Session {
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("source", &self.source).field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("source", &self.source)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -90,9 +93,8 @@ impl Session {
     }
 
     fn evaluation(&self, now: i64, params: &Params) -> Evaluation {
-        let params = (!params.is_empty()).then(|| {
-            ParamValues::from(params.by_name().into_iter().collect::<HashMap<_, _>>())
-        });
+        let params = (!params.is_empty())
+            .then(|| ParamValues::from(params.by_name().into_iter().collect::<HashMap<_, _>>()));
         Evaluation {
             options: self.base.config_options().clone(),
             now: chrono::DateTime::from_timestamp_micros(now),
@@ -166,7 +168,12 @@ impl Session {
         }
     }
 
-    async fn query(&self, tokens: Vec<TokenWithSpan>, now: i64, evaluation: Evaluation) -> Result<Answer, SqlError> {
+    async fn query(
+        &self,
+        tokens: Vec<TokenWithSpan>,
+        now: i64,
+        evaluation: Evaluation,
+    ) -> Result<Answer, SqlError> {
         let shown = self.shown();
         let limit = shown.timeout.map(|t| (Instant::now() + t, t));
         let planner = Planner {
@@ -182,7 +189,8 @@ impl Session {
         };
         let Planned { context, plan, task, applied } = self.plan_apart(planner, tokens, limit).await?;
         let schema = plan.schema();
-        let stream = datafusion::physical_plan::execute_stream(plan, task).map_err(|e| from_datafusion(&e))?;
+        let stream =
+            datafusion::physical_plan::execute_stream(plan, task).map_err(|e| from_datafusion(&e))?;
         Ok(Answer {
             schema,
             stream: bounded_stream(stream, limit),
@@ -212,7 +220,9 @@ impl Session {
             .name("asof-plan".into())
             .stack_size(self.settings.stack_bytes)
             .spawn(plan)
-            .map_err(|e| SqlError::new(super::error::SqlErrorKind::Limit, format!("no thread to plan on: {e}")))?;
+            .map_err(|e| {
+                SqlError::new(super::error::SqlErrorKind::Limit, format!("no thread to plan on: {e}"))
+            })?;
         let received = match limit {
             None => receiver.await,
             Some((deadline, timeout)) => match tokio::time::timeout_at(deadline, receiver).await {
@@ -225,8 +235,11 @@ impl Session {
 }
 
 fn planning_failed() -> SqlError {
-    SqlError::new(super::error::SqlErrorKind::Internal, "the statement could not be planned: a fault of asofdb")
-        .hint("please report the statement; the store is not affected")
+    SqlError::new(
+        super::error::SqlErrorKind::Internal,
+        "the statement could not be planned: a fault of asofdb",
+    )
+    .hint("please report the statement; the store is not affected")
 }
 
 /// `?` becomes `$1`, `$2`, …
@@ -248,7 +261,8 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
         Some(directory) => DiskManagerMode::Directories(vec![directory.clone()]),
         None => DiskManagerMode::Disabled,
     };
-    let disk = DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(settings.spill_bytes_max);
+    let disk =
+        DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(settings.spill_bytes_max);
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(FairSpillPool::new(settings.memory_bytes_max)))
         .with_disk_manager_builder(disk)
@@ -274,4 +288,3 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
     datafusion::execution::FunctionRegistry::register_udaf(&mut state, Arc::new(sum))?;
     Ok(state)
 }
-

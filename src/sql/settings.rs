@@ -115,7 +115,9 @@ pub(crate) fn read_setting(tokens: &[TokenWithSpan]) -> Result<Option<SettingSta
             let value = value[1..].iter().map(|t| (*t).clone()).collect();
             Ok(Some(SettingStatement::Set(name, value)))
         }
-        _ if used < rest.len() => Err(at(SqlError::new(SqlErrorKind::Syntax, format!("text after {verb} {name}")))),
+        _ if used < rest.len() => {
+            Err(at(SqlError::new(SqlErrorKind::Syntax, format!("text after {verb} {name}"))))
+        }
         "RESET" => Ok(Some(SettingStatement::Reset(Some(name)))),
         _ => Ok(Some(SettingStatement::Show(Some(name)))),
     }
@@ -173,8 +175,10 @@ pub(crate) fn setting_value(
         [t] if is_word(Some(&t.token), "now") => Some(Point::Now),
         [TokenWithSpan { token: Token::SingleQuotedString(s), .. }] => match parse_point(s) {
             Some(point) => Some(point),
-            None => return Err(at(SqlError::invalid(format!("'{s}' is no time"))
-                .hint("write it like 2024-05-01, 2024-05-01 12:30:00 or 2024-05-01T12:30:00.123456Z"))),
+            None => {
+                return Err(at(SqlError::invalid(format!("'{s}' is no time"))
+                    .hint("write it like 2024-05-01, 2024-05-01 12:30:00 or 2024-05-01T12:30:00.123456Z")));
+            }
         },
         _ => Some(expression(tokens, state, evaluation).map_err(at)?),
     };
@@ -183,7 +187,11 @@ pub(crate) fn setting_value(
     Ok(Setting::Clock(axis, point))
 }
 
-fn expression(tokens: &[TokenWithSpan], state: &SessionState, evaluation: &Evaluation) -> Result<Point, SqlError> {
+fn expression(
+    tokens: &[TokenWithSpan],
+    state: &SessionState,
+    evaluation: &Evaluation,
+) -> Result<Point, SqlError> {
     let mut parser = Parser::new(&DIALECT).with_tokens_with_locations(tokens.to_vec());
     let expr = parser.parse_expr().map_err(|e| from_parser(&e))?;
     if parser.index() < tokens.len() {
@@ -218,7 +226,10 @@ fn timeout(tokens: &[TokenWithSpan]) -> Result<Option<Duration>, SqlError> {
     match ms {
         Some(0) => Ok(None),
         Some(ms) => Ok(Some(Duration::from_millis(ms))),
-        None => Err(SqlError::invalid("this is no duration").hint("write it like '30s', '500ms' or '2m'; 0 is none")),
+        None => {
+            Err(SqlError::invalid("this is no duration")
+                .hint("write it like '30s', '500ms' or '2m'; 0 is none"))
+        }
     }
 }
 

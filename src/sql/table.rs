@@ -18,7 +18,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use std::sync::Arc;
 
 /// Names of the interval columns, in the order the engine yields them.
-pub(crate) const INTERVAL_COLUMNS: [&str; 4] = ["__START_AT", "__END_AT", "__SYSTEM_START_AT", "__SYSTEM_END_AT"];
+pub(crate) const INTERVAL_COLUMNS: [&str; 4] =
+    ["__START_AT", "__END_AT", "__SYSTEM_START_AT", "__SYSTEM_END_AT"];
 
 /// What a table shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,12 @@ pub(crate) fn column_fields(schema: &TableSchema) -> Vec<Field> {
 }
 
 impl TemporalTable {
-    pub fn new(context: Arc<QueryContext>, meta: Arc<TableMeta>, bounds: TableBounds, shape: Shape) -> TemporalTable {
+    pub fn new(
+        context: Arc<QueryContext>,
+        meta: Arc<TableMeta>,
+        bounds: TableBounds,
+        shape: Shape,
+    ) -> TemporalTable {
         let table_schema = Arc::new(meta.schema_at(bounds.commit).clone());
         let mut fields = column_fields(&table_schema);
         let intervals = match (shape, bounds.point()) {
@@ -64,7 +70,11 @@ impl TemporalTable {
         };
         let axes = [meta.valid_axis, meta.valid_axis, meta.system_axis, meta.system_axis];
         fields.extend(
-            INTERVAL_COLUMNS.iter().zip(axes).take(intervals).map(|(name, ty)| Field::new(*name, axis_type(ty), true)),
+            INTERVAL_COLUMNS
+                .iter()
+                .zip(axes)
+                .take(intervals)
+                .map(|(name, ty)| Field::new(*name, axis_type(ty), true)),
         );
         let schema = Arc::new(Schema::new(fields));
         TemporalTable { context, meta, bounds, shape, table_schema, schema }
@@ -79,15 +89,23 @@ impl TemporalTable {
         match (self.shape, self.bounds.point()) {
             (Shape::Scd2, _) => ScanKind::Scd2,
             (Shape::Bounded, Some((valid, system))) => ScanKind::Rows { valid, system },
-            (Shape::Bounded, None) => ScanKind::Intervals { valid: self.bounds.valid, system: self.bounds.system },
+            (Shape::Bounded, None) => {
+                ScanKind::Intervals { valid: self.bounds.valid, system: self.bounds.system }
+            }
         }
     }
 
-    fn plan(&self, projection: Option<&Vec<usize>>, filters: &[Expr], limit: Option<usize>) -> Result<ScanExec> {
+    fn plan(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<ScanExec> {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let projection = projection.unwrap_or(&all);
         let width = self.table_schema.columns.len();
-        let columns: Vec<ColumnId> = projection.iter().filter(|i| **i < width).map(|i| ColumnId(*i as u32)).collect();
+        let columns: Vec<ColumnId> =
+            projection.iter().filter(|i| **i < width).map(|i| ColumnId(*i as u32)).collect();
         let schema = Arc::new(self.schema.project(projection)?);
         let convert = interval_converter(projection, width, columns.len(), schema.clone());
         let keys = key_filter(&self.table_schema, filters);
@@ -150,7 +168,9 @@ pub(crate) fn time_column(numbers: &ArrayRef, ty: &DataType) -> ArrayRef {
     let shown: Int64Array = numbers.iter().map(|n| n.filter(|n| !open(*n))).collect();
     match ty {
         DataType::Timestamp(..) => Arc::new(
-            shown.reinterpret_cast::<datafusion::arrow::datatypes::TimestampMicrosecondType>().with_timezone("UTC"),
+            shown
+                .reinterpret_cast::<datafusion::arrow::datatypes::TimestampMicrosecondType>()
+                .with_timezone("UTC"),
         ),
         _ => Arc::new(shown),
     }

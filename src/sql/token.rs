@@ -24,8 +24,7 @@ impl Place {
     /// The place of a span, or none for an empty one.
     pub(crate) fn of(span: Span) -> Option<Place> {
         let Span { start, end } = span;
-        let length =
-            if end.line == start.line { end.column.saturating_sub(start.column).max(1) } else { 1 };
+        let length = if end.line == start.line { end.column.saturating_sub(start.column).max(1) } else { 1 };
         (start.line > 0).then_some(Place { line: start.line, column: start.column, length })
     }
 }
@@ -171,7 +170,11 @@ fn too_long(bytes: usize, bytes_max: usize) -> SqlError {
 }
 
 /// Checks a statement against the caps. Counts only; knows no grammar.
-pub(crate) fn check_limits(text: &str, tokens: &[TokenWithSpan], limits: &StatementLimits) -> Result<(), SqlError> {
+pub(crate) fn check_limits(
+    text: &str,
+    tokens: &[TokenWithSpan],
+    limits: &StatementLimits,
+) -> Result<(), SqlError> {
     if text.len() > limits.bytes_max {
         return Err(too_long(text.len(), limits.bytes_max));
     }
@@ -179,7 +182,8 @@ pub(crate) fn check_limits(text: &str, tokens: &[TokenWithSpan], limits: &Statem
     for t in tokens.iter().filter(|t| !is_blank(&t.token)) {
         count.add(&t.token);
         if let Some((what, max)) = count.exceeded(limits) {
-            let error = SqlError::new(SqlErrorKind::Limit, format!("the statement has more than {max} {what}"));
+            let error =
+                SqlError::new(SqlErrorKind::Limit, format!("the statement has more than {max} {what}"));
             let error = error.hint("use IN (...), a join with VALUES, or parts of the statement one by one");
             return Err(Place::of(t.span).map_or(error.clone(), |p| error.at(p)));
         }
@@ -202,7 +206,9 @@ impl Counts {
     fn add(&mut self, token: &Token) {
         self.tokens += 1;
         match token {
-            Token::LParen | Token::LBracket | Token::LBrace => self.run.push(std::mem::take(&mut self.run_here)),
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                self.run.push(std::mem::take(&mut self.run_here))
+            }
             // What stood inside counts towards the outer expression too.
             Token::RParen | Token::RBracket | Token::RBrace => self.run_here += self.run.pop().unwrap_or(0),
             Token::Comma => self.run_here = 0,

@@ -17,7 +17,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub fn new(function: &'static str, exprs: &[Expr], evaluation: &Evaluation) -> Result<Arguments, SqlError> {
+    pub fn new(
+        function: &'static str,
+        exprs: &[Expr],
+        evaluation: &Evaluation,
+    ) -> Result<Arguments, SqlError> {
         let value = |e: &Expr| {
             let value = evaluation.argument(e).map_err(|e| from_datafusion(&e))?;
             value.ok_or_else(|| {

@@ -4,6 +4,9 @@ use crate::sql::error::SqlError;
 use datafusion::catalog::TableProvider;
 use std::sync::Arc;
 
-pub(crate) fn table(_: &Arc<QueryContext>, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+pub(crate) fn table(
+    _: &Arc<QueryContext>,
+    arguments: &Arguments,
+) -> Result<Arc<dyn TableProvider>, SqlError> {
     Err(SqlError::unsupported(format!("{}() is not supported yet", arguments.function)))
 }

@@ -84,7 +84,9 @@ pub(crate) fn table(
         };
         let events = events(&context, &meta, &table_schema, commit)?;
         Ok(match pick {
-            Pick::All => Box::new(events.map(move |batch| rows.convert(&batch.map_err(storage_error)?))) as Batches,
+            Pick::All => {
+                Box::new(events.map(move |batch| rows.convert(&batch.map_err(storage_error)?))) as Batches
+            }
             _ => Box::new(WholeKeys::new(events).map(move |batch| {
                 let batch = batch?;
                 let mask = rows.mask(&batch, pick)?;
@@ -136,7 +138,8 @@ fn fields(schema: &TableSchema, meta: &TableMeta) -> Vec<Field> {
 
 /// The typed view of a batch of events.
 pub(crate) fn event_columns(batch: &RecordBatch) -> Result<EventColumns> {
-    EventColumns::new(batch.clone()).map_err(|e| DataFusionError::Internal(format!("events of the store: {e}")))
+    EventColumns::new(batch.clone())
+        .map_err(|e| DataFusionError::Internal(format!("events of the store: {e}")))
 }
 
 impl Rows {
@@ -148,14 +151,17 @@ impl Rows {
         let origin = |i: usize| catalog.origins.get(e.origin().value(i) as usize);
         let source = |i: usize| catalog.sources.get(e.source().value(i) as usize);
         let at = |i: usize| self.commit_at.get(&e.commit().value(i)).copied();
-        let text = |f: &dyn Fn(usize) -> Option<String>| Arc::new((0..n).map(f).collect::<StringArray>()) as ArrayRef;
+        let text = |f: &dyn Fn(usize) -> Option<String>| {
+            Arc::new((0..n).map(f).collect::<StringArray>()) as ArrayRef
+        };
         let instants = |times: TimestampMicrosecondArray| Arc::new(times.with_timezone("UTC")) as ArrayRef;
         let valid = axis_type(self.meta.valid_axis);
         let event_time: ArrayRef = Arc::new(e.event_time().clone());
         let start: ArrayRef = Arc::new(e.valid_from().clone());
         let day = |i: usize| at(i).map(|t| t.div_euclid(86_400_000_000) as i32);
         let stream = |i: usize| catalog.streams.get(origin(i)?.stream.0 as usize).map(|s| s.name.clone());
-        let time_source = |i: usize| TimeSource::from_u8(e.time_source().value(i)).map(|t| t.word().to_owned());
+        let time_source =
+            |i: usize| TimeSource::from_u8(e.time_source().value(i)).map(|t| t.word().to_owned());
         let transaction = |i: usize| {
             let ids = e.transaction_id();
             ids.is_valid(i).then(|| ids.value(i).to_owned())
@@ -217,13 +223,19 @@ impl Rows {
         group: std::ops::Range<usize>,
         wanted: &mut [bool],
     ) -> Result<()> {
-        let stream = |i: usize| self.context.reader.catalog().origins.get(e.origin().value(i) as usize).map(|o| o.stream);
+        let stream = |i: usize| {
+            self.context.reader.catalog().origins.get(e.origin().value(i) as usize).map(|o| o.stream)
+        };
         let tie = |i: usize| e.ties().is_valid(i).then(|| e.ties().value(i));
-        let place = |i: usize| (e.valid_from().value(i), tie(i), self.meta.system_declared.then(|| e.system().value(i)));
+        let place = |i: usize| {
+            (e.valid_from().value(i), tie(i), self.meta.system_declared.then(|| e.system().value(i)))
+        };
         let same_payload = |a: usize, b: usize| {
             e.op().value(a) == e.op().value(b)
                 && e.mask().value(a) == e.mask().value(b)
-                && batch.columns()[META_COLUMNS..].iter().all(|c| c.slice(a, 1).as_ref() == c.slice(b, 1).as_ref())
+                && batch.columns()[META_COLUMNS..]
+                    .iter()
+                    .all(|c| c.slice(a, 1).as_ref() == c.slice(b, 1).as_ref())
         };
         for i in group.clone().skip(1) {
             for j in (group.start..i).rev().take_while(|j| place(*j) == place(i)) {
@@ -279,7 +291,8 @@ impl Iterator for WholeKeys {
             };
             let keys = batch.column(0).as_binary::<i32>();
             let last = keys.len().checked_sub(1).map(|i| keys.value(i));
-            let split = (0..keys.len()).rev().take_while(|i| Some(keys.value(*i)) == last).last().unwrap_or(0);
+            let split =
+                (0..keys.len()).rev().take_while(|i| Some(keys.value(*i)) == last).last().unwrap_or(0);
             self.pending = Some(batch.slice(split, batch.num_rows() - split));
             if split > 0 {
                 return Some(Ok(batch.slice(0, split)));

@@ -16,7 +16,8 @@ use std::sync::Arc;
 type Columns = Vec<(&'static str, ArrayRef)>;
 
 fn build(label: &str, columns: Columns) -> Result<Arc<dyn TableProvider>, SqlError> {
-    let fields: Vec<Field> = columns.iter().map(|(name, a)| Field::new(*name, a.data_type().clone(), true)).collect();
+    let fields: Vec<Field> =
+        columns.iter().map(|(name, a)| Field::new(*name, a.data_type().clone(), true)).collect();
     let schema = Arc::new(Schema::new(fields));
     let arrays = columns.into_iter().map(|(_, a)| a).collect();
     let batch = RecordBatch::try_new(schema.clone(), arrays)
@@ -38,7 +39,10 @@ fn instants(values: impl Iterator<Item = Option<i64>>) -> ArrayRef {
 }
 
 /// `commits()`: `commit, at, events, quarantined, kind, note`, up to the session's commit.
-pub(crate) fn commits(context: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+pub(crate) fn commits(
+    context: &QueryContext,
+    arguments: &Arguments,
+) -> Result<Arc<dyn TableProvider>, SqlError> {
     arguments.expect(0, 0, "")?;
     let bound = context.default_commit()?;
     let all: Vec<CommitInfo> = context.reader.commits()?.into_iter().filter(|c| c.seq <= bound.0).collect();
@@ -61,7 +65,10 @@ pub(crate) fn commits(context: &QueryContext, arguments: &Arguments) -> Result<A
 }
 
 /// `sources()`: where each source of events was read up to: `source, position`.
-pub(crate) fn sources(context: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+pub(crate) fn sources(
+    context: &QueryContext,
+    arguments: &Arguments,
+) -> Result<Arc<dyn TableProvider>, SqlError> {
     arguments.expect(0, 0, "")?;
     let positions = &context.reader.catalog().positions;
     build(
@@ -74,10 +81,14 @@ pub(crate) fn sources(context: &QueryContext, arguments: &Arguments) -> Result<A
 }
 
 /// `quarantine()`: every message that was put aside, oldest first.
-pub(crate) fn quarantine(context: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
+pub(crate) fn quarantine(
+    context: &QueryContext,
+    arguments: &Arguments,
+) -> Result<Arc<dyn TableProvider>, SqlError> {
     arguments.expect(0, 0, "")?;
     let bound = context.default_commit()?;
-    let at: std::collections::HashMap<u64, i64> = context.reader.commits()?.iter().map(|c| (c.seq, c.at)).collect();
+    let at: std::collections::HashMap<u64, i64> =
+        context.reader.commits()?.iter().map(|c| (c.seq, c.at)).collect();
     let all: Vec<(CommitSeq, Quarantined)> =
         context.reader.quarantine()?.into_iter().filter(|(seq, _)| *seq <= bound).collect();
     let q = || all.iter().map(|(_, q)| q);
