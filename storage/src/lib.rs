@@ -10,6 +10,7 @@ pub mod event;
 pub mod id;
 pub mod key;
 pub mod log;
+pub mod run;
 pub mod schema;
 pub mod time;
 pub mod timeline;

@@ -1,15 +1,21 @@
 //! The engine's calls.
 
 use super::catalog::{Catalog, CommitInfo};
-use super::error::Error;
-use super::request::{
-    Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
-};
+use super::error::{Error, ErrorKind};
+use super::maintain::Merging;
+use super::manifest::CommitRecord;
+use super::request::{Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent};
+use super::scan::TableScan;
+use super::shared::{Components, Shared, locked};
+use super::upkeep::{Status, VerifyReport};
+use super::view::View;
 use crate::id::{ColumnId, TableId};
 use crate::time::CommitSeq;
 use arrow::array::RecordBatch;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 
 /// Settings of a store.
 #[derive(Clone, Debug)]
@@ -46,22 +52,67 @@ pub enum OpenMode {
     Read,
 }
 
-/// An open store. Cheap to clone; all clones are the same store.
+/// An open store. Cheap to clone; all clones are the same store, which closes with the last of them
+/// and of its snapshots' engine.
 #[derive(Clone, Debug)]
-pub struct Engine {}
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.signal.wake();
+        if let Some(worker) = self.worker.take() {
+            // A worker that panicked has left its last published state behind, which is consistent.
+            let _ = worker.join();
+        }
+    }
+}
 
 impl Engine {
-    /// Opens the store in directory `dir`.
+    /// Opens the store in directory `dir` on the real file system.
     ///
     /// # Errors
     /// `NotFound`, `Busy` (names the holder), `Damaged` (names the place), `Io`.
-    pub fn open(_dir: &Path, _mode: OpenMode, _options: EngineOptions) -> Result<Engine, Error> {
-        unimplemented!()
+    pub fn open(dir: &Path, mode: OpenMode, options: EngineOptions) -> Result<Engine, Error> {
+        Engine::open_with(dir, mode, options, Components::real("asofdb"))
+    }
+
+    /// Opens the store in directory `dir` of a disk, with a clock and a source of randomness.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_with(
+        dir: &Path,
+        mode: OpenMode,
+        options: EngineOptions,
+        components: Components,
+    ) -> Result<Engine, Error> {
+        let shared = Arc::new(Shared::open(dir, mode, options, components)?);
+        let mut worker = None;
+        if mode != OpenMode::Read && shared.options.background {
+            let work = shared.clone();
+            let thread = std::thread::Builder::new().name("asofdb-worker".into()).spawn(move || work.work());
+            worker = Some(thread.map_err(|e| Error::new(ErrorKind::Io, format!("no thread for the worker: {e}")))?);
+        }
+        Ok(Engine { inner: Arc::new(Inner { shared, worker }) })
+    }
+
+    /// The directory of the store.
+    pub fn dir(&self) -> &Path {
+        &self.inner.shared.dir
     }
 
     /// Pins the newest commit. Never blocks on writers.
     pub fn pin(&self) -> Snapshot {
-        unimplemented!()
+        Snapshot { view: self.inner.shared.view(), shared: self.inner.shared.clone() }
     }
 
     /// Stores a commit; when this returns, it is on disk (rule C4) and visible to `pin`.
@@ -69,65 +120,148 @@ impl Engine {
     /// # Errors
     /// `Invalid` if the request contradicts the catalog; `Io`, after which the engine refuses
     /// further commits until it is reopened.
-    pub fn commit(&self, _request: CommitRequest) -> Result<CommitInfo, Error> {
-        unimplemented!()
+    pub fn commit(&self, request: CommitRequest) -> Result<CommitInfo, Error> {
+        self.inner.shared.commit(request)
+    }
+
+    /// Writes what is in memory to runs and merges all runs of each table into one. Returns the
+    /// number of merges; 0 if there was nothing to do.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`, `Invalid` in a store opened for reading.
+    pub fn compact(&self) -> Result<usize, Error> {
+        self.writable()?;
+        self.inner.shared.flush()?;
+        let merged = self.inner.shared.merge(Merging::Everything)?;
+        self.inner.shared.update_index()?;
+        Ok(merged)
+    }
+
+    /// Writes what is in memory to runs.
+    ///
+    /// # Errors
+    /// As [`Engine::compact`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.writable()?;
+        self.inner.shared.flush()
+    }
+
+    /// Derives runs, manifest and index from the log again.
+    ///
+    /// # Errors
+    /// `Damaged` if the log is damaged; the old runs are kept then.
+    pub fn rebuild(&self) -> Result<(), Error> {
+        self.writable()?;
+        self.inner.shared.rebuild()
+    }
+
+    /// Checks everything on disk: every frame of the log and the chain of hashes over it, every run,
+    /// the index. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
+    ///
+    /// # Errors
+    /// `Io`, or `Invalid` if `head` is no head; damage is in the report.
+    pub fn verify(&self, head: Option<&str>) -> Result<VerifyReport, Error> {
+        self.inner.shared.verify(head)
+    }
+
+    /// Sizes and counts.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn status(&self) -> Result<Status, Error> {
+        self.inner.shared.status()
+    }
+
+    fn writable(&self) -> Result<(), Error> {
+        if locked(&self.inner.shared.writer).is_some() { Ok(()) } else { Err(self.inner.shared.read_only()) }
     }
 }
 
 /// A reader's view of the store at one commit. Cheap to clone; never changes.
 #[derive(Clone, Debug)]
-pub struct Snapshot {}
+pub struct Snapshot {
+    view: Arc<View>,
+    shared: Arc<Shared>,
+}
 
 impl Snapshot {
     /// The pinned commit; 0 in an empty store.
     pub fn commit(&self) -> CommitSeq {
-        unimplemented!()
+        self.view.commit
     }
 
     /// The instant of the pinned commit, if there is one.
     pub fn commit_at(&self) -> Option<i64> {
-        unimplemented!()
+        self.view.commit_at
     }
 
     /// The catalog at the pinned commit.
     pub fn catalog(&self) -> &Arc<Catalog> {
-        unimplemented!()
+        &self.view.catalog
+    }
+
+    fn records(&self) -> impl std::ops::Deref<Target = Vec<CommitRecord>> + '_ {
+        self.view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// All commits up to the pinned one, oldest first.
+    ///
+    /// # Errors
+    /// None now; kept for stores whose list of commits is on disk.
     pub fn commits(&self) -> Result<Vec<CommitInfo>, Error> {
-        unimplemented!()
+        Ok(self.records().iter().take(self.view.commit.0 as usize).map(|r| r.info.clone()).collect())
     }
 
     /// The newest commit whose instant is at or before `at`; 0 if there is none (rounds down).
-    pub fn commit_at_or_before(&self, _at: i64) -> CommitSeq {
-        unimplemented!()
+    pub fn commit_at_or_before(&self, at: i64) -> CommitSeq {
+        let records = self.records();
+        let n = (self.view.commit.0 as usize).min(records.len());
+        CommitSeq(records[..n].partition_point(|r| r.info.at <= at) as u64)
     }
 
     /// Quarantined messages with the commit that stored each, oldest first.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
     pub fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>, Error> {
-        unimplemented!()
+        let places: Vec<_> = self
+            .records()
+            .iter()
+            .take(self.view.commit.0 as usize)
+            .filter(|r| r.info.quarantined > 0)
+            .map(|r| r.place)
+            .collect();
+        self.shared.quarantine(&places)
     }
 
     /// Answers a question that yields many rows, as streams that may run on threads of their own.
     /// Rows of one key never straddle streams; batches hold about 8,192 rows.
-    pub fn scan(&self, _request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// `Invalid`, `Damaged`, `Io`; later ones come out of the streams.
+    pub fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
+        TableScan::new(&self.view, request.table)?.scan(request)
     }
 
     /// Answers many point questions in one pass. Returns the number of the question each row
     /// answers, ascending, and the rows (projected columns, types of the table's latest schema); a
-    /// question without a row has none.
+    /// question without a row has none. Bounds beyond the pinned commit mean the pinned commit.
+    ///
+    /// # Errors
+    /// `Invalid`, `Damaged`, `Io`.
     pub fn points(
         &self,
-        _table: TableId,
-        _requests: &[PointRequest],
-        _projection: &[ColumnId],
+        table: TableId,
+        requests: &[PointRequest],
+        projection: &[ColumnId],
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
-        unimplemented!()
+        TableScan::new(&self.view, table)?.points(requests, projection)
     }
 
     /// One row by its key bytes.
+    ///
+    /// # Errors
+    /// As [`Snapshot::points`].
     pub fn get(&self, table: TableId, key: &[u8], bounds: Bounds) -> Result<Option<RecordBatch>, Error> {
         let schema = self.catalog().tables.get(&table).map(|t| t.schema().clone());
         let projection: Vec<_> = schema.iter().flat_map(|s| &s.columns).map(|c| c.id).collect();
@@ -136,13 +270,19 @@ impl Snapshot {
     }
 
     /// The stored events of some keys, each key's in rule B3 order. For intake.
-    pub fn key_events(&self, _table: TableId, _keys: &[Vec<u8>]) -> Result<Vec<Vec<StoredEvent>>, Error> {
-        unimplemented!()
+    ///
+    /// # Errors
+    /// As [`Snapshot::points`].
+    pub fn key_events(&self, table: TableId, keys: &[Vec<u8>]) -> Result<Vec<Vec<StoredEvent>>, Error> {
+        TableScan::new(&self.view, table)?.key_events(keys)
     }
 
-    /// The operation ids of all stored events of a table with the hash of their content. Looks
-    /// through the whole table; intake asks once, and only for ids that are not above all stored ones.
-    pub fn operation_ids(&self, _table: TableId) -> Result<std::collections::HashMap<Vec<u8>, u64>, Error> {
-        unimplemented!()
+    /// The content hash of the stored event with this operation id, if there is one. Looks through
+    /// the whole table; callers ask only for ids that are not above all stored ones.
+    ///
+    /// # Errors
+    /// As [`Snapshot::points`].
+    pub fn operation_ids(&self, table: TableId) -> Result<std::collections::HashMap<Vec<u8>, u64>, Error> {
+        TableScan::new(&self.view, table)?.operation_ids()
     }
 }

@@ -2,8 +2,19 @@
 
 mod api;
 mod catalog;
+mod commit;
 mod error;
+mod index;
+mod maintain;
+mod manifest;
+mod memory;
+mod open;
 mod request;
+mod runs;
+mod scan;
+mod shared;
+mod upkeep;
+mod view;
 
 pub use api::{Engine, EngineOptions, OpenMode, Snapshot};
 pub use catalog::{Catalog, CatalogChange, CommitInfo, Origin, SourceInfo, Stream};
@@ -12,6 +23,8 @@ pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,
     ScanStream, StoredEvent,
 };
+pub use shared::Components;
+pub use upkeep::{Status, TableStatus, VerifyReport};
 
 /// Raw bytes in JSON: text where they are UTF-8, else `{"hex": "…"}`.
 mod bytes_as_text {

@@ -1,0 +1,263 @@
+//! Work behind the intake: flushing the memory table to runs, merging runs, the keyed index.
+
+use super::error::Error;
+use super::manifest::Manifest;
+use super::memory::MemoryBatch;
+use super::runs::RunSource;
+use super::scan::extend_batch;
+use super::shared::{Shared, locked};
+use super::view::{TableView, View};
+use crate::id::TableId;
+use crate::run::{EventOrder, MergeInput, RunFormat, RunMeta, RunReader, RunSpec, merge_runs};
+use crate::schema::TableMeta;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Runs of one level that are merged into one of the next.
+const MERGE_FANOUT: usize = 4;
+/// Memory batches of one table before small ones are merged.
+const SMALL_BATCHES_MAX: usize = 8;
+
+/// What a round of merging is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merging {
+    /// What keeps the number of runs bounded.
+    Due,
+    /// One run per table.
+    Everything,
+}
+
+impl Shared {
+    /// Body of the background thread.
+    pub fn work(&self) {
+        while !self.stopping.load(Ordering::SeqCst) {
+            self.signal.wait_for_work(&self.stopping);
+            if self.stopping.load(Ordering::SeqCst) {
+                break;
+            }
+            let result = self.maintain();
+            self.signal.round_done(result.err());
+        }
+        self.signal.round_done(None);
+    }
+
+    /// One round of what is due.
+    pub fn maintain(&self) -> Result<(), Error> {
+        self.gather_memory()?;
+        if memory_events(&self.view()) >= self.options.memory_events_max {
+            self.flush()?;
+            self.merge(Merging::Due)?;
+            self.update_index()?;
+        }
+        Ok(())
+    }
+
+    /// Called after every commit: hands work to the worker, or does it.
+    pub fn after_commit(&self) -> Result<(), Error> {
+        let view = self.view();
+        let events = memory_events(&view);
+        if !self.options.background {
+            return self.maintain();
+        }
+        if events >= self.options.memory_events_max / 4 || self.crowded(&view) {
+            self.signal.wake();
+        }
+        while memory_events(&self.view()) >= 3 * self.options.memory_events_max {
+            // Intake is faster than the worker: wait until memory is free again.
+            self.signal.wait_for_round()?;
+        }
+        Ok(())
+    }
+
+    fn crowded(&self, view: &View) -> bool {
+        view.tables.values().any(|t| t.memory.len() > SMALL_BATCHES_MAX)
+    }
+
+    /// Sorts new memory batches and merges small ones, so that readers find few.
+    fn gather_memory(&self) -> Result<(), Error> {
+        for (id, table) in &self.view().tables {
+            for batch in &table.memory {
+                batch.sorted()?;
+            }
+            let from = small_tail(&table.memory);
+            if table.memory.len() - from < 2 {
+                continue;
+            }
+            let parts = table.memory[from..].to_vec();
+            let merged = Arc::new(MemoryBatch::merged(&parts)?);
+            self.replace_tables(|tables| replace_memory(tables, *id, &parts, Some(merged)));
+        }
+        Ok(())
+    }
+
+    /// Writes everything in memory to runs, one per table.
+    pub fn flush(&self) -> Result<(), Error> {
+        let mut manifest = locked(&self.manifest);
+        let view = self.view();
+        let mut written: Vec<(TableId, Vec<Arc<MemoryBatch>>, Arc<RunSource>)> = Vec::new();
+        let mut next = manifest.clone();
+        for (id, table) in view.tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
+            let Some(meta) = view.catalog.tables.get(id) else { continue };
+            let run = self.write_memory(&mut next, &view, meta, &table.memory)?;
+            written.push((*id, table.memory.clone(), run));
+        }
+        if written.is_empty() && next.flushed == view.commit.0 {
+            return Ok(());
+        }
+        self.record(&mut next, &view);
+        next.runs.extend(written.iter().map(|(_, _, run)| run.meta().clone()));
+        next.store(&*self.components.disk, &self.dir)?;
+        *manifest = next;
+        self.replace_tables(|tables| {
+            for (id, parts, run) in written {
+                replace_memory(tables, id, &parts, None);
+                let entry = tables.entry(id).or_default();
+                let mut table = (**entry).clone();
+                table.runs.push(run);
+                *entry = Arc::new(table);
+            }
+        });
+        Ok(())
+    }
+
+    /// Brings the parts of the manifest that are not runs up to a view whose events are all in runs.
+    fn record(&self, manifest: &mut Manifest, view: &View) {
+        manifest.flushed = view.commit.0;
+        manifest.set_catalog(&view.catalog);
+        let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        manifest.commits = commits[..view.commit.0 as usize].to_vec();
+    }
+
+    fn write_memory(
+        &self,
+        manifest: &mut Manifest,
+        view: &View,
+        meta: &TableMeta,
+        memory: &[Arc<MemoryBatch>],
+    ) -> Result<Arc<RunSource>, Error> {
+        let schema = meta.schema();
+        let mut inputs = Vec::with_capacity(memory.len());
+        for batch in memory {
+            inputs.push(MergeInput::batch(extend_batch(&batch.sorted()?.plain, &batch.schema, schema)?));
+        }
+        self.write_run(manifest, view, meta, 0, inputs)
+    }
+
+    fn write_run(
+        &self,
+        manifest: &mut Manifest,
+        view: &View,
+        meta: &TableMeta,
+        level: u8,
+        inputs: Vec<MergeInput>,
+    ) -> Result<Arc<RunSource>, Error> {
+        let schema = Arc::new(meta.schema().clone());
+        let ranks = view.ranks.for_table(meta);
+        let order = EventOrder { ranks, system_declared: meta.system_declared };
+        let id = manifest.next_run;
+        manifest.next_run += 1;
+        let format = if level == 0 { RunFormat::Ipc } else { RunFormat::Parquet };
+        let spec = RunSpec { id, table: meta.id, format, level };
+        let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
+        let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
+        let reader = RunReader::open(disk, &dir, &written)?;
+        Ok(Arc::new(RunSource { reader: Arc::new(reader), schema }))
+    }
+
+    /// Merges runs. Readers keep the runs they hold; files are removed when the last is done.
+    pub fn merge(&self, merging: Merging) -> Result<usize, Error> {
+        let mut merged = 0;
+        loop {
+            let mut manifest = locked(&self.manifest);
+            let view = self.view();
+            let Some((id, chosen)) = choose(&view, merging) else { return Ok(merged) };
+            let Some(meta) = view.catalog.tables.get(&id) else { return Ok(merged) };
+            let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
+            let mut next = manifest.clone();
+            let inputs =
+                chosen.iter().map(|r| MergeInput::run(r.reader.clone(), r.schema.clone())).collect();
+            let run = self.write_run(&mut next, &view, meta, level, inputs)?;
+            let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
+            next.runs.retain(|r| !old.contains(&r.id));
+            next.runs.push(run.meta().clone());
+            next.store(&*self.components.disk, &self.dir)?;
+            *manifest = next;
+            self.replace_tables(|tables| {
+                let entry = tables.entry(id).or_default();
+                let mut table = (**entry).clone();
+                table.runs.retain(|r| !old.contains(&r.meta().id));
+                table.runs.insert(0, run);
+                *entry = Arc::new(table);
+            });
+            drop(manifest);
+            self.remove_runs(&chosen)?;
+            merged += 1;
+        }
+    }
+
+    /// Removes the files of runs that are in no manifest any more. Open readers have them mapped.
+    pub fn remove_runs(&self, runs: &[Arc<RunSource>]) -> Result<(), Error> {
+        let disk = &self.components.disk;
+        for run in runs {
+            disk.remove(&self.runs_dir().join(run.meta().file_name()))?;
+            disk.remove(&self.runs_dir().join(run.meta().sidecar_name()))?;
+        }
+        disk.sync_dir(&self.runs_dir())?;
+        Ok(())
+    }
+}
+
+/// Events in memory over all tables.
+pub(crate) fn memory_events(view: &View) -> usize {
+    view.tables.values().flat_map(|t| &t.memory).map(|b| b.events).sum()
+}
+
+/// Where the tail of batches begins that are merged into one: sizes then at least halve from batch
+/// to batch, so each event is merged a logarithmic number of times.
+fn small_tail(memory: &[Arc<MemoryBatch>]) -> usize {
+    let mut from = memory.len().saturating_sub(1);
+    let mut events = memory.last().map_or(0, |b| b.events);
+    while from > 0 && memory[from - 1].events <= 2 * events && events < 100_000 {
+        from -= 1;
+        events += memory[from].events;
+    }
+    from
+}
+
+fn replace_memory(
+    tables: &mut BTreeMap<TableId, Arc<TableView>>,
+    id: TableId,
+    old: &[Arc<MemoryBatch>],
+    new: Option<Arc<MemoryBatch>>,
+) {
+    let entry = tables.entry(id).or_default();
+    let mut table = (**entry).clone();
+    let at = table.memory.iter().position(|b| old.iter().any(|o| Arc::ptr_eq(o, b)));
+    table.memory.retain(|b| !old.iter().any(|o| Arc::ptr_eq(o, b)));
+    if let (Some(at), Some(new)) = (at, new) {
+        table.memory.insert(at, new);
+    }
+    *entry = Arc::new(table);
+}
+
+/// The next runs to merge, all of one table.
+fn choose(view: &View, merging: Merging) -> Option<(TableId, Vec<Arc<RunSource>>)> {
+    for (id, table) in &view.tables {
+        if merging == Merging::Everything {
+            let one = table.runs.len() == 1 && table.runs[0].meta().level > 0;
+            if !table.runs.is_empty() && !one {
+                return Some((*id, table.runs.clone()));
+            }
+            continue;
+        }
+        let mut by_level: BTreeMap<u8, Vec<Arc<RunSource>>> = BTreeMap::new();
+        for run in &table.runs {
+            by_level.entry(run.meta().level).or_default().push(run.clone());
+        }
+        if let Some(runs) = by_level.into_values().find(|runs| runs.len() >= MERGE_FANOUT) {
+            return Some((*id, runs));
+        }
+    }
+    None
+}

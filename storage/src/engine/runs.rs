@@ -1,0 +1,77 @@
+//! Run files as sorted sources.
+
+use super::error::{Error, ErrorKind};
+use super::scan::{BatchIter, SortedSource, Traits, cast_batch};
+use crate::run::{RunError, RunMeta, RunReader};
+use crate::schema::TableSchema;
+use crate::time::FOREVER;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// An open run of a table.
+#[derive(Debug)]
+pub(crate) struct RunSource {
+    pub reader: Arc<RunReader>,
+    pub schema: Arc<TableSchema>,
+}
+
+impl From<RunError> for Error {
+    fn from(e: RunError) -> Error {
+        let kind = match &e {
+            RunError::Disk(_) => ErrorKind::Io,
+            RunError::Damaged { .. } => ErrorKind::Damaged,
+            _ => ErrorKind::Invalid,
+        };
+        let error = Error::new(kind, e.to_string());
+        match kind {
+            ErrorKind::Damaged => error.hint("run `asof rebuild` to derive the runs from the log again"),
+            _ => error,
+        }
+    }
+}
+
+impl RunSource {
+    pub fn meta(&self) -> &RunMeta {
+        self.reader.meta()
+    }
+}
+
+impl SortedSource for RunSource {
+    fn rows(&self) -> usize {
+        self.meta().rows as usize
+    }
+
+    fn traits(&self) -> Traits {
+        let (meta, flags) = (self.meta(), self.meta().flags);
+        let spans = meta.spans;
+        Traits {
+            valid_from: spans.map_or((0, 0), |s| (s.valid_from.min, s.valid_from.max)),
+            system: spans.map_or((0, 0), |s| (s.system.min, s.system.max)),
+            commit: spans.map_or((0, 0), |s| (s.commit.min, s.commit.max)),
+            bounded: flags.bounded || spans.is_some_and(|s| s.valid_to.min != FOREVER),
+            partial: flags.partial || flags.placeholders,
+            moves: flags.previous,
+            ties: flags.ties,
+        }
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Result<usize, Error> {
+        Ok(self.reader.lower_bound(key)? as usize)
+    }
+
+    fn find_key(&self, key: &[u8]) -> Result<Range<usize>, Error> {
+        let rows = self.reader.find_key(key)?;
+        Ok(rows.start as usize..rows.end as usize)
+    }
+
+    fn scan(&self, columns: &[String], rows: Range<usize>, schema: &Arc<TableSchema>) -> Result<BatchIter, Error> {
+        let (from, to) = (self.schema.clone(), schema.clone());
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let batches = self.reader.clone().scan(&names, rows.start as u64..rows.end as u64)?;
+        Ok(Box::new(batches.map(move |b| cast_batch(&b.map_err(Error::from)?, &from, &to))))
+    }
+
+    fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(self.reader.split_keys(n))
+    }
+}

@@ -1,0 +1,153 @@
+//! Every event with the row after it: what `history()` shows.
+
+use super::gather::{Gather, NULL_SLOT, internal, projected_fields};
+use super::group::{Event, Groups};
+use super::keys::KeyWalk;
+use super::lineage::{Histories, place};
+use crate::engine::error::Error;
+use crate::engine::request::ScanRequest;
+use crate::event::Op;
+use crate::event::columns::meta_fields;
+use crate::event::image_column_name;
+use crate::id::ColumnId;
+use crate::timeline::{Bound, Writer};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Field};
+use std::sync::Arc;
+
+pub(crate) struct EventScan {
+    groups: Groups,
+    walk: KeyWalk,
+    histories: Histories,
+    commit: u64,
+    projection: Vec<ColumnId>,
+    key: Vec<ColumnId>,
+    gather: Gather,
+    exists: Vec<bool>,
+    events: Vec<Event>,
+    done: bool,
+}
+
+impl EventScan {
+    pub fn new(
+        groups: Groups,
+        walk: KeyWalk,
+        histories: Histories,
+        request: &ScanRequest,
+    ) -> Result<EventScan, Error> {
+        let meta = meta_fields();
+        let mut names: Vec<String> = meta.iter().map(|f| f.name().clone()).collect();
+        names.extend(request.projection.iter().map(|id| image_column_name(*id)));
+        let nullable = |f: &Field| Field::new(f.name(), f.data_type().clone(), true);
+        let mut fields: Vec<Field> = meta.iter().map(nullable).collect();
+        fields.extend(projected_fields(&request.schema, &request.projection)?);
+        let exists = Field::new("exists", DataType::Boolean, false);
+        Ok(EventScan {
+            groups,
+            walk,
+            histories,
+            commit: request.commit.0,
+            projection: request.projection.clone(),
+            key: request.schema.key.clone(),
+            gather: Gather::physical(names, fields, &[exists]),
+            exists: Vec::new(),
+            events: Vec::new(),
+            done: false,
+        })
+    }
+
+    fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
+        while !self.done {
+            if !self.walk.next(&mut self.groups, &mut self.events)? {
+                self.done = true;
+                break;
+            }
+            self.add_key()?;
+            if self.gather.is_full() {
+                return self.emit().map(Some);
+            }
+        }
+        if self.gather.rows() > 0 { self.emit().map(Some) } else { Ok(None) }
+    }
+
+    fn emit(&mut self) -> Result<RecordBatch, Error> {
+        let exists: ArrayRef = Arc::new(BooleanArray::from(std::mem::take(&mut self.exists)));
+        let batch = self.gather.emit(self.groups.slots(), vec![exists])?;
+        self.groups.retire();
+        Ok(batch)
+    }
+
+    fn add_key(&mut self) -> Result<(), Error> {
+        let events = std::mem::take(&mut self.events);
+        let keyless = self.histories.schema.key.is_empty();
+        if self.histories.is_truncate_group(&self.groups, &events) || keyless {
+            for e in events.iter().rev() {
+                let exists = !self.groups.loaded(e.slot).op(e.row as usize).ends_row();
+                self.add(*e, exists, |_| (e.slot, e.row));
+            }
+        } else {
+            self.add_images(&events)?;
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn add_images(&mut self, events: &[Event]) -> Result<(), Error> {
+        let (lineage, keys) = self.histories.lineage(&mut self.groups, events)?;
+        let truncates = self.histories.truncates_of(&self.groups);
+        let history = self.histories.history(&self.groups, &lineage, &keys, &truncates);
+        let columns: Vec<u32> = self.projection.iter().map(|c| c.0).collect();
+        let mut writers = vec![Writer::Null; columns.len()];
+        let mut scratch = crate::timeline::Scratch::default();
+        scratch.limit_steps(u64::MAX);
+        let mut rows: Vec<(Event, bool, Vec<(u32, u32)>)> = Vec::with_capacity(events.len());
+        for number in history.key_range(0) {
+            let event = history.event(number);
+            if event.commit > self.commit || event.op == Op::MovedAway {
+                continue;
+            }
+            let place_of = Event { slot: (event.row >> 32) as u32, row: event.row as u32 };
+            if event.op.ends_row() {
+                let own = |id: &ColumnId| match self.key.contains(id) {
+                    true => (place_of.slot, place_of.row),
+                    false => (NULL_SLOT, 0),
+                };
+                rows.push((place_of, false, self.projection.iter().map(own).collect()));
+                continue;
+            }
+            let bound = Bound { valid: event.order.valid_from, system: i64::MAX, commit: self.commit };
+            writers.fill(Writer::Null);
+            history.image_of(number, &bound, &columns, &mut writers, &mut scratch).map_err(internal)?;
+            rows.push((place_of, true, writers.iter().map(|w| place(&history, *w)).collect()));
+        }
+        drop(history);
+        drop(truncates);
+        for (e, exists, picks) in rows {
+            self.add(e, exists, |i| picks[i]);
+        }
+        Ok(())
+    }
+
+
+    /// Adds an event; `pick` gives the place of each projected column.
+    fn add(&mut self, e: Event, exists: bool, pick: impl Fn(usize) -> (u32, u32)) {
+        if self.groups.loaded(e.slot).commit(e.row as usize) > self.commit
+            || self.groups.loaded(e.slot).op(e.row as usize) == Op::MovedAway
+        {
+            return;
+        }
+        let meta = meta_fields().len();
+        self.gather.push(|i| if i < meta { (e.slot, e.row) } else { pick(i - meta) });
+        self.exists.push(exists);
+    }
+}
+
+impl Iterator for EventScan {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step().transpose();
+        self.done |= matches!(next, Some(Err(_)));
+        next
+    }
+}

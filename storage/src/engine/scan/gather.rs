@@ -1,0 +1,115 @@
+//! Collects, per projected column, which loaded row its value comes from, and gathers the values in
+//! one pass per column.
+
+use super::loaded::Loaded;
+use crate::engine::error::{Error, ErrorKind};
+use crate::event::image_column_name;
+use crate::id::ColumnId;
+use crate::schema::TableSchema;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::compute::interleave;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use std::sync::Arc;
+
+/// Rows of a result batch.
+pub(crate) const BATCH_ROWS: usize = 8192;
+
+/// The slot of a value that is NULL because nobody wrote it.
+pub(crate) const NULL_SLOT: u32 = u32::MAX;
+
+/// Values of a result under construction.
+#[derive(Debug)]
+pub(crate) struct Gather {
+    /// Physical names of the gathered columns.
+    names: Vec<String>,
+    schema: SchemaRef,
+    picks: Vec<Vec<(u32, u32)>>,
+    rows: usize,
+}
+
+/// The Arrow schema of the projected columns.
+pub(crate) fn projected_fields(schema: &TableSchema, projection: &[ColumnId]) -> Result<Vec<Field>, Error> {
+    let field = |id: &ColumnId| {
+        let column = schema.columns.get(id.0 as usize);
+        column.map(|c| Field::new(&c.name, c.ty.arrow(), true)).ok_or_else(|| {
+            Error::new(ErrorKind::Invalid, format!("column number {} is not in the schema", id.0))
+        })
+    };
+    projection.iter().map(field).collect()
+}
+
+impl Gather {
+    pub fn new(schema: &TableSchema, projection: &[ColumnId], extra: &[Field]) -> Result<Gather, Error> {
+        let names = projection.iter().map(|id| image_column_name(*id)).collect();
+        Ok(Gather::physical(names, projected_fields(schema, projection)?, extra))
+    }
+
+    /// Gathers the physical columns `names` as `fields`; `extra` are given when a batch is made.
+    pub fn physical(names: Vec<String>, mut fields: Vec<Field>, extra: &[Field]) -> Gather {
+        debug_assert_eq!(names.len(), fields.len(), "a field for each gathered column");
+        fields.extend_from_slice(extra);
+        let picks = vec![Vec::with_capacity(BATCH_ROWS); names.len()];
+        Gather { names, schema: Arc::new(Schema::new(fields)), picks, rows: 0 }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.rows >= BATCH_ROWS
+    }
+
+    /// Adds a row; `pick` gives the slot and row of the value of each projected column.
+    pub fn push(&mut self, mut pick: impl FnMut(usize) -> (u32, u32)) {
+        for (i, picks) in self.picks.iter_mut().enumerate() {
+            picks.push(pick(i));
+        }
+        self.rows += 1;
+    }
+
+    /// Makes a batch of what was added, with `extra` columns behind, and starts anew. `slots` are
+    /// the loaded batches by slot number.
+    pub fn emit(&mut self, slots: &[Arc<Loaded>], extra: Vec<ArrayRef>) -> Result<RecordBatch, Error> {
+        let mut columns = Vec::with_capacity(self.schema.fields().len());
+        for (i, name) in self.names.iter().enumerate() {
+            let ty = self.schema.field(i).data_type();
+            columns.push(gather_column(slots, name, ty, &self.picks[i])?);
+            self.picks[i].clear();
+        }
+        columns.extend(extra);
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        self.rows = 0;
+        RecordBatch::try_new_with_options(self.schema.clone(), columns, &options).map_err(internal)
+    }
+}
+
+/// An error that means a fault of ours, not of the caller or the disk.
+pub(crate) fn internal(e: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Invalid, format!("internal error while building a result: {e}"))
+}
+
+fn gather_column(
+    slots: &[Arc<Loaded>],
+    name: &str,
+    ty: &DataType,
+    picks: &[(u32, u32)],
+) -> Result<ArrayRef, Error> {
+    let nulls = new_null_array(ty, 1);
+    let mut arrays: Vec<&dyn arrow::array::Array> = vec![nulls.as_ref()];
+    let mut place = vec![0usize; slots.len()];
+    for (slot, loaded) in slots.iter().enumerate() {
+        if let Some(array) = loaded.batch().column_by_name(name) {
+            place[slot] = arrays.len();
+            arrays.push(array.as_ref());
+        }
+    }
+    let indices: Vec<(usize, usize)> = picks
+        .iter()
+        .map(|(slot, row)| match place.get(*slot as usize) {
+            Some(0) | None => (0, 0),
+            Some(at) => (*at, *row as usize),
+        })
+        .collect();
+    interleave(&arrays, &indices).map_err(internal)
+}

@@ -1,0 +1,34 @@
+//! Which keys a scan visits.
+
+use super::group::{Event, Groups};
+use crate::engine::error::Error;
+
+/// Walks over all keys, or over some in ascending order.
+#[derive(Debug)]
+pub(crate) enum KeyWalk {
+    All,
+    /// Ascending, without repeats; the sources hold other keys between.
+    Some { keys: Vec<Vec<u8>>, next: usize },
+}
+
+impl KeyWalk {
+    /// The events of the next key to visit; false at the end.
+    pub fn next(&mut self, groups: &mut Groups, events: &mut Vec<Event>) -> Result<bool, Error> {
+        let KeyWalk::Some { keys, next } = self else { return groups.next(events) };
+        while groups.next(events)? {
+            let key = groups.key_of(events);
+            while keys.get(*next).is_some_and(|k| k.as_slice() < key) {
+                *next += 1;
+            }
+            match keys.get(*next) {
+                None => return Ok(false),
+                Some(wanted) if wanted.as_slice() == key => {
+                    *next += 1;
+                    return Ok(true);
+                }
+                Some(_) => continue,
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,210 @@
+//! A batch of physical rows with typed access to whatever columns were loaded.
+
+use crate::engine::error::{Error, ErrorKind};
+use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED, image_column_name};
+use crate::event::Op;
+use crate::id::ColumnId;
+use crate::time::FOREVER;
+use arrow::array::*;
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::*;
+
+/// Typed columns of one batch. Columns that were not loaded answer with what they hold when the
+/// source has nothing special: no end, no ties, everything authored.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    batch: RecordBatch,
+    key_no: ScalarBuffer<u32>,
+    key: Option<BinaryArray>,
+    valid_from: Option<ScalarBuffer<i64>>,
+    valid_to: Option<ScalarBuffer<i64>>,
+    system: Option<ScalarBuffer<i64>>,
+    commit: Option<ScalarBuffer<u64>>,
+    op: Option<ScalarBuffer<u8>>,
+    origin: Option<ScalarBuffer<u32>>,
+    position: Option<ScalarBuffer<u64>>,
+    ordinal: Option<ScalarBuffer<u32>>,
+    mask: Option<ScalarBuffer<u64>>,
+    mask_rest: Option<BinaryArray>,
+    unknown: Option<BinaryArray>,
+    ties: Option<BinaryArray>,
+    source: Option<ScalarBuffer<u32>>,
+    token: Option<BinaryArray>,
+    token_ordinal: Option<ScalarBuffer<u32>>,
+    operation_id: Option<BinaryArray>,
+    content: Option<UInt64Array>,
+    previous: Option<BinaryArray>,
+}
+
+fn values<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str) -> Option<ScalarBuffer<T::Native>> {
+    let array = batch.column_by_name(name)?;
+    array.as_primitive_opt::<T>().map(|a| a.values().clone())
+}
+
+/// A binary column; `None` also where every value is NULL.
+fn binary(batch: &RecordBatch, name: &str) -> Option<BinaryArray> {
+    let array = batch.column_by_name(name)?;
+    array.as_binary_opt::<i32>().filter(|a| a.null_count() < a.len() || a.is_empty()).cloned()
+}
+
+fn sparse(column: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
+    column.as_ref().and_then(|a| a.is_valid(row).then(|| a.value(row)))
+}
+
+fn bit(words: &[u8], i: usize) -> bool {
+    words.get(i / 8).is_some_and(|b| b >> (i % 8) & 1 == 1)
+}
+
+impl Loaded {
+    pub fn new(batch: RecordBatch) -> Result<Loaded, Error> {
+        let key_no = values::<UInt32Type>(&batch, "key_no")
+            .ok_or_else(|| Error::new(ErrorKind::Damaged, "a sorted batch has no key numbers"))?;
+        let op = values::<UInt8Type>(&batch, "op");
+        if op.iter().flat_map(|o| o.iter()).any(|o| Op::from_u8(o & OP_MASK).is_none()) {
+            return Err(Error::new(ErrorKind::Damaged, "a sorted batch holds an unknown operation"));
+        }
+        Ok(Loaded {
+            key_no,
+            op,
+            key: batch.column_by_name("key").and_then(|a| a.as_binary_opt::<i32>()).cloned(),
+            valid_from: values::<Int64Type>(&batch, "valid_from"),
+            valid_to: values::<Int64Type>(&batch, "valid_to"),
+            system: values::<Int64Type>(&batch, "system"),
+            commit: values::<UInt64Type>(&batch, "commit"),
+            origin: values::<UInt32Type>(&batch, "origin"),
+            position: values::<UInt64Type>(&batch, "position"),
+            ordinal: values::<UInt32Type>(&batch, "ordinal"),
+            mask: values::<UInt64Type>(&batch, "mask"),
+            mask_rest: binary(&batch, "mask_rest"),
+            unknown: binary(&batch, "unknown"),
+            ties: binary(&batch, "ties"),
+            source: values::<UInt32Type>(&batch, "source"),
+            token: binary(&batch, "token"),
+            token_ordinal: values::<UInt32Type>(&batch, "token_ordinal"),
+            operation_id: binary(&batch, "operation_id"),
+            content: batch.column_by_name("content").and_then(|a| a.as_primitive_opt::<UInt64Type>()).cloned(),
+            previous: binary(&batch, "previous"),
+            batch,
+        })
+    }
+
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    pub fn len(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    pub fn key_numbers(&self) -> &[u32] {
+        &self.key_no
+    }
+
+    pub fn key(&self, row: usize) -> &[u8] {
+        self.key.as_ref().map_or(&[], |a| a.value(row))
+    }
+
+    pub fn valid_from(&self, row: usize) -> i64 {
+        self.valid_from.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn valid_to(&self, row: usize) -> i64 {
+        self.valid_to.as_ref().map_or(FOREVER, |a| a[row])
+    }
+
+    pub fn system(&self, row: usize) -> i64 {
+        self.system.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn commit(&self, row: usize) -> u64 {
+        self.commit.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn op(&self, row: usize) -> Op {
+        let bits = self.op.as_ref().map_or(0, |a| a[row]);
+        Op::from_u8(bits & OP_MASK).expect("operations were checked when the batch was loaded")
+    }
+
+    pub fn is_full(&self, row: usize) -> bool {
+        self.op.as_ref().is_some_and(|a| a[row] & OP_FULL != 0)
+    }
+
+    pub fn previous_deleted(&self, row: usize) -> bool {
+        self.op.as_ref().is_some_and(|a| a[row] & OP_PREVIOUS_DELETED != 0)
+    }
+
+    pub fn origin(&self, row: usize) -> u32 {
+        self.origin.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn position(&self, row: usize) -> u64 {
+        self.position.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn ordinal(&self, row: usize) -> u32 {
+        self.ordinal.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn ties(&self, row: usize) -> Option<&[u8]> {
+        sparse(&self.ties, row)
+    }
+
+    pub fn source(&self, row: usize) -> u32 {
+        self.source.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn mask_rest(&self, row: usize) -> Option<&[u8]> {
+        sparse(&self.mask_rest, row)
+    }
+
+    /// Bits of the columns sent as placeholders.
+    pub fn unknown(&self, row: usize) -> &[u8] {
+        sparse(&self.unknown, row).unwrap_or(&[])
+    }
+
+    pub fn token(&self, row: usize) -> Option<&[u8]> {
+        sparse(&self.token, row)
+    }
+
+    pub fn token_ordinal(&self, row: usize) -> u32 {
+        self.token_ordinal.as_ref().map_or(0, |a| a[row])
+    }
+
+    pub fn operation_id(&self, row: usize) -> Option<&[u8]> {
+        sparse(&self.operation_id, row)
+    }
+
+    /// Hash of operation and cells.
+    pub fn content(&self, row: usize) -> Option<u64> {
+        self.content.as_ref().and_then(|a| a.is_valid(row).then(|| a.value(row)))
+    }
+
+    pub fn previous(&self, row: usize) -> Option<&[u8]> {
+        sparse(&self.previous, row)
+    }
+
+    /// Authored columns 0 to 63.
+    pub fn mask(&self, row: usize) -> u64 {
+        self.mask.as_ref().map_or(u64::MAX, |a| a[row])
+    }
+
+    /// Whether the event writes `column`.
+    pub fn authors(&self, row: usize, column: ColumnId) -> bool {
+        match column.0 {
+            c @ 0..64 => self.mask(row) >> c & 1 == 1,
+            c => match sparse(&self.mask_rest, row) {
+                Some(words) if (c as usize - 64) / 8 < words.len() => bit(words, c as usize - 64),
+                _ => self.is_full(row) && !self.is_unknown(row, column),
+            },
+        }
+    }
+
+    pub fn is_unknown(&self, row: usize, column: ColumnId) -> bool {
+        sparse(&self.unknown, row).is_some_and(|words| bit(words, column.0 as usize))
+    }
+
+    /// Values of a table column; `None` if the source is older than the column.
+    pub fn image(&self, column: ColumnId) -> Option<&ArrayRef> {
+        self.batch.column_by_name(&image_column_name(column))
+    }
+}

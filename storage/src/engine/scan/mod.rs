@@ -1,0 +1,21 @@
+//! Answering questions from sorted sources.
+
+mod cast;
+mod events;
+mod gather;
+mod group;
+mod intervals;
+mod keys;
+mod lineage;
+mod loaded;
+mod plan;
+mod points;
+mod rows;
+mod same;
+mod source;
+
+pub(crate) use cast::{cast_batch, extend_batch};
+pub(crate) use gather::internal;
+pub(crate) use lineage::{Names, StoredTruncate, truncates_of_source};
+pub(crate) use plan::TableScan;
+pub(crate) use source::{BatchIter, SortedSource, Traits};

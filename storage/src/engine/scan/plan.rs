@@ -1,0 +1,237 @@
+//! From a question to streams: which columns to load, how to divide the keys, which fold to run.
+
+use super::gather::Gather;
+use super::group::{Groups, MergeOrder};
+use super::intervals::IntervalScan;
+use super::keys::KeyWalk;
+use super::lineage::Histories;
+use super::rows::{Qualifier, RowsScan};
+use super::source::{SortedSource, Traits};
+use crate::engine::error::{Error, ErrorKind};
+use crate::engine::request::{Bounds, KeyFilter, ScanKind, ScanRequest, ScanStream};
+use crate::engine::view::{TableView, View};
+use crate::event::columns::meta_fields;
+use crate::event::image_column_name;
+use crate::id::{ColumnId, TableId};
+use crate::schema::{TableMeta, TableSchema};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Keys that are looked up one by one; more are found by passing over the keys between them.
+const SINGLE_KEYS_MAX: usize = 64;
+
+/// What a history of a key reads beside images.
+pub(crate) const HISTORY_COLUMNS: [&str; 17] = [
+    "key", "key_no", "valid_from", "valid_to", "system", "commit", "op", "origin", "position", "ordinal", "mask",
+    "mask_rest", "unknown", "ties", "source", "token", "previous",
+];
+
+/// Row ranges per source, and which of the keys in them to visit.
+type Part = (Vec<Range<usize>>, KeyFilter);
+
+/// What merging the events of one key from several sources reads.
+const MERGE_COLUMNS: [&str; 7] = ["key", "valid_from", "ties", "system", "origin", "position", "ordinal"];
+
+/// A table of a view, ready to be asked.
+#[derive(Clone)]
+pub(crate) struct TableScan {
+    pub meta: Arc<TableMeta>,
+    pub parts: Arc<TableView>,
+    pub sources: Vec<Arc<dyn SortedSource>>,
+    pub order: MergeOrder,
+    pub names: Arc<super::lineage::Names>,
+}
+
+impl TableScan {
+    pub fn new(view: &View, table: TableId) -> Result<TableScan, Error> {
+        let meta = view.catalog.tables.get(&table).cloned();
+        let meta = meta.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("there is no table {}", table.0)))?;
+        let parts = view.tables.get(&table).cloned().unwrap_or_default();
+        let sources = parts.sources()?.into_iter().filter(|s| s.rows() > 0).collect();
+        let order = MergeOrder {
+            ranks: view.ranks.for_table(&meta).clone(),
+            system_declared: meta.system_declared,
+        };
+        Ok(TableScan { meta, parts, sources, order, names: view.ranks.names.clone() })
+    }
+
+    fn traits(&self) -> Vec<Traits> {
+        self.sources.iter().map(|s| s.traits()).collect()
+    }
+
+    /// Whether some key needs more than the plain fold.
+    fn needs_histories(&self) -> bool {
+        self.meta.schema().key.is_empty()
+            || !self.parts.truncates.is_empty()
+            || self.sources.iter().any(|s| s.traits().moves)
+    }
+
+    /// Histories that load `columns` for old keys.
+    pub fn histories(&self, columns: &[String], schema: &Arc<TableSchema>) -> Histories {
+        Histories {
+            sources: self.sources.clone(),
+            columns: columns.to_vec(),
+            schema: schema.clone(),
+            system_declared: self.meta.system_declared,
+            truncates: self.parts.truncates.clone(),
+            names: self.names.clone(),
+        }
+    }
+
+    /// Names of the columns that a scan of rows at a point reads.
+    fn row_columns(&self, projection: &[ColumnId], qualifier: &Qualifier, keys: bool) -> Vec<String> {
+        let mut names: BTreeSet<&str> = ["key_no", "op"].into();
+        names.extend(qualifier.columns());
+        if self.sources.len() > 1 {
+            names.extend(MERGE_COLUMNS);
+        }
+        if keys {
+            names.insert("key");
+        }
+        if !projection.is_empty() && self.sources.iter().any(|s| s.traits().partial) {
+            names.extend(["mask", "mask_rest", "unknown"]);
+        }
+        if self.needs_histories() {
+            names.extend(HISTORY_COLUMNS);
+        }
+        with_images(names, projection)
+    }
+
+    /// Divides all rows into up to `n` parts that share no key.
+    fn divide(&self, n: usize) -> Result<Vec<Vec<Range<usize>>>, Error> {
+        let Some(largest) = self.sources.iter().max_by_key(|s| s.rows()) else { return Ok(Vec::new()) };
+        let splits = if n > 1 && largest.rows() > 4096 { largest.split_keys(n)? } else { Vec::new() };
+        let mut parts = vec![Vec::with_capacity(self.sources.len()); splits.len() + 1];
+        for source in &self.sources {
+            let mut start = 0;
+            for (i, key) in splits.iter().enumerate() {
+                let end = source.lower_bound(key)?.max(start);
+                parts[i].push(start..end);
+                start = end;
+            }
+            parts[splits.len()].push(start..source.rows());
+        }
+        Ok(parts)
+    }
+
+    /// The rows of each source that hold one key.
+    fn key_ranges(&self, key: &[u8]) -> Result<Vec<Range<usize>>, Error> {
+        self.sources.iter().map(|s| s.find_key(key)).collect()
+    }
+
+    /// The parts of a scan: row ranges per source, and which of the keys in them to visit.
+    fn parts(&self, request: &ScanRequest) -> Result<Vec<Part>, Error> {
+        match &request.keys {
+            KeyFilter::All => {
+                let parts = self.divide(request.partitions)?;
+                Ok(parts.into_iter().map(|p| (p, KeyFilter::All)).collect())
+            }
+            some => self.key_parts(some),
+        }
+    }
+
+    /// The parts that hold certain keys.
+    pub fn key_parts(&self, filter: &KeyFilter) -> Result<Vec<Part>, Error> {
+        let KeyFilter::Keys(keys) = filter else { return Ok(Vec::new()) };
+        let mut keys = keys.clone();
+        keys.sort_unstable();
+        keys.dedup();
+        if keys.len() <= SINGLE_KEYS_MAX {
+            return keys.iter().map(|k| Ok((self.key_ranges(k)?, KeyFilter::All))).collect();
+        }
+        let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return Ok(Vec::new()) };
+        let ranges = self
+            .sources
+            .iter()
+            .map(|s| Ok(s.lower_bound(first)?..s.find_key(last)?.end))
+            .collect::<Result<Vec<_>, Error>>()?;
+        Ok(vec![(ranges, KeyFilter::Keys(keys))])
+    }
+
+    /// Answers a question.
+    pub fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
+        match request.kind {
+            ScanKind::Rows { valid, system } => {
+                self.scan_rows(request, Bounds { valid, system, commit: request.commit })
+            }
+            _ => self.scan_histories(request),
+        }
+    }
+
+    fn scan_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
+        let qualifier = Qualifier::new(bounds, &self.traits());
+        let by_key = request.keys != KeyFilter::All;
+        let columns = self.row_columns(&request.projection, &qualifier, by_key);
+        let mut streams: Vec<ScanStream> = Vec::new();
+        for (ranges, keys) in self.parts(request)? {
+            let groups = Groups::new(&self.sources, &ranges, &columns, &request.schema, self.order.clone())?;
+            streams.push(Box::new(RowsScan {
+                groups,
+                walk: walk(keys),
+                bounds,
+                qualifier,
+                projection: request.projection.clone(),
+                histories: self.needs_histories().then(|| self.histories(&columns, &request.schema)),
+                gather: Gather::new(&request.schema, &request.projection, &[])?,
+                events: Vec::new(),
+                picks: Vec::new(),
+                done: false,
+            }));
+        }
+        Ok(joined(streams, by_key))
+    }
+
+    fn scan_histories(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
+        let mut names: BTreeSet<&str> = HISTORY_COLUMNS.into();
+        let meta = meta_fields();
+        if request.kind == ScanKind::History {
+            names.extend(meta.iter().map(|f| f.name().as_str()));
+        }
+        let mut images: Vec<ColumnId> = request.projection.clone();
+        if request.kind != ScanKind::History {
+            images.extend(self.tracked(&request.schema).iter().flatten());
+        }
+        let columns = with_images(names, &images);
+        let mut streams: Vec<ScanStream> = Vec::new();
+        for (ranges, keys) in self.parts(request)? {
+            let groups = Groups::new(&self.sources, &ranges, &columns, &request.schema, self.order.clone())?;
+            let histories = self.histories(&columns, &request.schema);
+            let tracked = self.tracked(&request.schema);
+            streams.push(match request.kind {
+                ScanKind::History => {
+                    Box::new(super::events::EventScan::new(groups, walk(keys), histories, request)?)
+                }
+                _ => Box::new(IntervalScan::new(groups, walk(keys), histories, tracked, request)?),
+            });
+        }
+        Ok(joined(streams, request.keys != KeyFilter::All))
+    }
+
+    /// Columns whose change makes a new interval row (rule B9).
+    fn tracked(&self, schema: &TableSchema) -> Option<Vec<ColumnId>> {
+        let names = self.meta.tracked.as_ref();
+        let all = || schema.columns.iter().map(|c| c.id).collect();
+        Some(names.map_or_else(all, |names| {
+            schema.columns.iter().filter(|c| names.contains(&c.name)).map(|c| c.id).collect()
+        }))
+    }
+}
+
+/// Single keys make one stream, not one each.
+fn joined(streams: Vec<ScanStream>, by_key: bool) -> Vec<ScanStream> {
+    if by_key && streams.len() > 1 { vec![Box::new(streams.into_iter().flatten())] } else { streams }
+}
+
+fn walk(keys: KeyFilter) -> KeyWalk {
+    match keys {
+        KeyFilter::All => KeyWalk::All,
+        KeyFilter::Keys(keys) => KeyWalk::Some { keys, next: 0 },
+    }
+}
+
+fn with_images(names: BTreeSet<&str>, images: &[ColumnId]) -> Vec<String> {
+    let mut names: BTreeSet<String> = names.into_iter().map(str::to_owned).collect();
+    names.extend(images.iter().map(|id| image_column_name(*id)));
+    names.into_iter().collect()
+}

@@ -1,0 +1,165 @@
+//! Rows at a point (rule B2): the fold of each key's events, newest first, without building images.
+
+use super::gather::{Gather, NULL_SLOT};
+use super::group::{Event, Groups};
+use super::keys::KeyWalk;
+use super::lineage::Histories;
+use super::loaded::Loaded;
+use crate::engine::error::Error;
+use crate::engine::request::Bounds;
+use crate::event::Op;
+use crate::id::ColumnId;
+use crate::time::FOREVER;
+use arrow::array::RecordBatch;
+
+/// Whether an event counts at a point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Qualifier {
+    bounds: Bounds,
+    /// Checks that are needed; the others hold for every event of the sources.
+    valid: bool,
+    bounded: bool,
+    system: bool,
+    commit: bool,
+}
+
+impl Qualifier {
+    pub fn new(bounds: Bounds, traits: &[super::source::Traits]) -> Qualifier {
+        let any = |f: &dyn Fn(&super::source::Traits) -> bool| traits.iter().any(f);
+        Qualifier {
+            bounds,
+            valid: any(&|t| t.valid_from.1 > bounds.valid),
+            bounded: any(&|t| t.bounded),
+            system: any(&|t| t.system.1 > bounds.system),
+            commit: any(&|t| t.commit.1 > bounds.commit.0),
+        }
+    }
+
+    /// Names of the columns that the checks read.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
+        [
+            (self.valid, "valid_from"),
+            (self.bounded, "valid_to"),
+            (self.bounded, "valid_from"),
+            (self.system, "system"),
+            (self.commit, "commit"),
+        ]
+        .into_iter()
+        .filter_map(|(on, name)| on.then_some(name))
+    }
+
+    #[inline]
+    pub fn counts(&self, batch: &Loaded, row: usize) -> bool {
+        if self.valid && batch.valid_from(row) > self.bounds.valid {
+            return false;
+        }
+        if self.bounded {
+            let end = batch.valid_to(row);
+            if end != FOREVER && (self.bounds.valid >= end || batch.valid_from(row) >= end) {
+                return false;
+            }
+        }
+        (!self.system || batch.system(row) <= self.bounds.system)
+            && (!self.commit || batch.commit(row) <= self.bounds.commit.0)
+    }
+}
+
+/// The rows of one part of a table at a point.
+pub(crate) struct RowsScan {
+    pub groups: Groups,
+    pub walk: KeyWalk,
+    pub bounds: Bounds,
+    pub qualifier: Qualifier,
+    pub projection: Vec<ColumnId>,
+    /// Present where the plain fold is not enough: truncates, key changes, tables without a key.
+    pub histories: Option<Histories>,
+    pub gather: Gather,
+    pub events: Vec<Event>,
+    pub picks: Vec<(u32, u32)>,
+    pub done: bool,
+}
+
+impl RowsScan {
+    fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
+        while !self.done {
+            if !self.walk.next(&mut self.groups, &mut self.events)? {
+                self.done = true;
+                break;
+            }
+            self.fold()?;
+            if self.gather.is_full() {
+                return self.emit().map(Some);
+            }
+        }
+        if self.gather.rows() > 0 { self.emit().map(Some) } else { Ok(None) }
+    }
+
+    fn emit(&mut self) -> Result<RecordBatch, Error> {
+        let batch = self.gather.emit(self.groups.slots(), Vec::new())?;
+        self.groups.retire();
+        Ok(batch)
+    }
+
+    fn fold(&mut self) -> Result<(), Error> {
+        if let Some(histories) = &self.histories
+            && histories.needed(&self.groups, &self.events)
+        {
+            let copies =
+                histories.resolve(&mut self.groups, &self.events, &self.bounds, &self.projection, &mut self.picks)?;
+            for _ in 0..copies {
+                self.gather.push(|i| self.picks[i]);
+            }
+            return Ok(());
+        }
+        if pick_newest(&self.groups, &self.events, &self.qualifier, &self.projection, &mut self.picks) {
+            self.gather.push(|i| self.picks[i]);
+        }
+        Ok(())
+    }
+}
+
+/// Folds one key: false if it has no row, else `picks` holds where the value of each projected column
+/// stands. For keys without truncates and key changes.
+pub(crate) fn pick_newest(
+    groups: &Groups,
+    events: &[Event],
+    qualifier: &Qualifier,
+    projection: &[ColumnId],
+    picks: &mut Vec<(u32, u32)>,
+) -> bool {
+    let mut left = usize::MAX;
+    for e in events {
+        let (batch, row) = (groups.loaded(e.slot), e.row as usize);
+        if batch.op(row) == Op::Truncate || !qualifier.counts(batch, row) {
+            continue;
+        }
+        if batch.op(row).ends_row() {
+            return left != usize::MAX;
+        }
+        if left == usize::MAX {
+            picks.clear();
+            picks.resize(projection.len(), (NULL_SLOT, 0));
+            left = projection.len();
+        }
+        for (pick, id) in picks.iter_mut().zip(projection) {
+            if pick.0 == NULL_SLOT && batch.authors(row, *id) {
+                *pick = (e.slot, e.row);
+                left -= 1;
+            }
+        }
+        if left == 0 {
+            return true;
+        }
+    }
+    left != usize::MAX
+}
+
+impl Iterator for RowsScan {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step().transpose();
+        self.done |= matches!(next, Some(Err(_)));
+        next
+    }
+}

@@ -1,0 +1,48 @@
+//! What a scan reads: sorted sources of one table, in memory or in run files.
+
+use crate::engine::error::Error;
+use crate::schema::TableSchema;
+use arrow::array::RecordBatch;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Batches of consecutive rows of a source, with the asked columns by name.
+pub(crate) type BatchIter = Box<dyn Iterator<Item = Result<RecordBatch, Error>> + Send>;
+
+/// What the rows of a source may hold; lets a scan leave out columns and checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Traits {
+    pub valid_from: (i64, i64),
+    pub system: (i64, i64),
+    pub commit: (u64, u64),
+    /// Some event ends by itself (rule B13).
+    pub bounded: bool,
+    /// Some event authors only some columns, or has placeholders.
+    pub partial: bool,
+    /// Some event changes a key.
+    pub moves: bool,
+    /// Some event has tie-breaks.
+    pub ties: bool,
+}
+
+/// Rows sorted by key, then rule B3 descending, with the physical columns of
+/// [`crate::event::columns`] and a dense `key_no`.
+pub(crate) trait SortedSource: Debug + Send + Sync {
+    fn rows(&self) -> usize;
+    fn traits(&self) -> Traits;
+    /// First row whose key is not below `key`.
+    fn lower_bound(&self, key: &[u8]) -> Result<usize, Error>;
+    /// Rows of `key`; empty where it has none.
+    fn find_key(&self, key: &[u8]) -> Result<Range<usize>, Error>;
+    /// Batches of the rows `rows`, with the columns of `columns` that the source has; image columns
+    /// in the types of `schema`.
+    fn scan(
+        &self,
+        columns: &[String],
+        rows: Range<usize>,
+        schema: &Arc<TableSchema>,
+    ) -> Result<BatchIter, Error>;
+    /// Up to `n - 1` ascending keys that split the rows into about equal parts.
+    fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error>;
+}

@@ -1,0 +1,158 @@
+//! What all handles of an open store share.
+
+use super::api::EngineOptions;
+use super::error::{Error, ErrorKind};
+use super::manifest::Manifest;
+use super::view::{TableView, View};
+use crate::clock::{Clock, Entropy, OsEntropy, SystemClock};
+use crate::disk::{Disk, DiskLock, RealDisk};
+use crate::id::TableId;
+use crate::log::Log;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+
+/// The parts of the world that the engine is given.
+#[derive(Clone, Debug)]
+pub struct Components {
+    /// File system.
+    pub disk: Arc<dyn Disk>,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Random bytes.
+    pub entropy: Arc<dyn Entropy>,
+    /// What other processes are told of the holder of the store, mostly a command line.
+    pub command: String,
+}
+
+impl Components {
+    /// The real ones of this machine.
+    pub fn real(command: impl Into<String>) -> Components {
+        Components {
+            disk: Arc::new(RealDisk),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(OsEntropy),
+            command: command.into(),
+        }
+    }
+}
+
+/// State of the one writer.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub log: Log,
+    pub last_at: i64,
+    /// A commit failed: whether it counts is only known after reopening.
+    pub in_doubt: bool,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub dir: PathBuf,
+    pub components: Components,
+    pub options: EngineOptions,
+    pub view: RwLock<Arc<View>>,
+    /// `None` in a store that was opened for reading.
+    pub writer: Mutex<Option<Writer>>,
+    /// Held while runs are written or replaced.
+    pub manifest: Mutex<Manifest>,
+    pub signal: Signal,
+    pub stopping: AtomicBool,
+    /// Released when the last handle goes.
+    pub lock: Option<Box<dyn DiskLock>>,
+}
+
+/// Tells the worker that there is work, and committers that memory was freed.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    work: bool,
+    rounds: u64,
+    failed: Option<Error>,
+}
+
+/// A lock whose holder panicked still guards consistent data: everything behind our locks is
+/// replaced as a whole.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Signal {
+    pub fn wake(&self) {
+        locked(&self.state).work = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for work or for `stopping`.
+    pub fn wait_for_work(&self, stopping: &AtomicBool) {
+        let mut state = locked(&self.state);
+        while !state.work && !stopping.load(Ordering::SeqCst) {
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.work = false;
+    }
+
+    /// Says that a round of work is over.
+    pub fn round_done(&self, failed: Option<Error>) {
+        let mut state = locked(&self.state);
+        state.rounds += 1;
+        state.failed = failed;
+        self.changed.notify_all();
+    }
+
+    /// The error of the last round.
+    pub fn failure(&self) -> Option<Error> {
+        locked(&self.state).failed.clone()
+    }
+
+    /// Waits until a round of work is over that began after the call, or gives its error.
+    pub fn wait_for_round(&self) -> Result<(), Error> {
+        let mut state = locked(&self.state);
+        let goal = state.rounds + 1;
+        state.work = true;
+        self.changed.notify_all();
+        while state.rounds < goal {
+            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        state.failed.clone().map_or(Ok(()), Err)
+    }
+}
+
+impl Shared {
+    pub fn view(&self) -> Arc<View> {
+        self.view.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+    }
+
+    /// Publishes a view made from the current one. Callers hold the writer lock, so that no commit
+    /// is lost in between.
+    pub fn publish(&self, view: View) {
+        *self.view.write().unwrap_or_else(|poisoned| poisoned.into_inner()) = Arc::new(view);
+    }
+
+    /// Replaces the parts of some tables in the current view.
+    pub fn replace_tables(&self, change: impl FnOnce(&mut std::collections::BTreeMap<TableId, Arc<TableView>>)) {
+        let _writer = locked(&self.writer);
+        let mut view = (*self.view()).clone();
+        change(&mut view.tables);
+        self.publish(view);
+    }
+
+    pub fn runs_dir(&self) -> PathBuf {
+        self.dir.join("runs")
+    }
+
+    pub fn log_dir(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// An error where the store was opened for reading.
+    pub fn read_only(&self) -> Error {
+        Error::new(ErrorKind::Invalid, format!("{} was opened for reading only", self.dir.display()))
+    }
+}

@@ -1,0 +1,201 @@
+//! Status, verification and rebuilding.
+
+use super::error::{Error, ErrorKind};
+use super::maintain::memory_events;
+use super::manifest::Manifest;
+use super::open::quarantine_of;
+use super::request::Quarantined;
+use super::runs::RunSource;
+use super::shared::{Shared, locked};
+use super::view::View;
+use crate::disk::LockHolder;
+use crate::log::{FramePlace, Head, Start};
+use crate::time::CommitSeq;
+use std::sync::Arc;
+
+/// What `verify` found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifyReport {
+    /// Frames of the log that were checked.
+    pub frames: u64,
+    /// Runs that were checked.
+    pub runs: u64,
+    /// Head of the chain over all commits, in hexadecimal.
+    pub head: String,
+    /// Every damaged place, as text for people; empty = everything is as it was written.
+    pub damage: Vec<String>,
+    /// The commit whose head was asked for, if it was found in the chain.
+    pub head_at: Option<CommitSeq>,
+}
+
+/// Sizes and counts of a store.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Status {
+    /// Newest commit.
+    pub commit: u64,
+    /// Its instant, microseconds since 1970.
+    pub commit_at: Option<i64>,
+    /// Head of the chain over all commits, in hexadecimal; `None` where the log was not opened.
+    pub head: Option<String>,
+    /// Events over all tables.
+    pub events: u64,
+    /// Events that no run holds yet.
+    pub memory_events: u64,
+    /// Messages in quarantine.
+    pub quarantined: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes of the runs.
+    pub run_bytes: u64,
+    /// Bytes of the keyed index.
+    pub index_bytes: u64,
+    /// The process that writes to the store, if one does.
+    pub writer: Option<String>,
+    /// Tables by number.
+    pub tables: Vec<TableStatus>,
+    /// Error of the last round of background work, if it failed.
+    pub background_error: Option<String>,
+}
+
+/// Sizes and counts of a table.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct TableStatus {
+    /// Name.
+    pub name: String,
+    /// Events, in runs and in memory.
+    pub events: u64,
+    /// Runs.
+    pub runs: u64,
+    /// Bytes of the runs.
+    pub run_bytes: u64,
+    /// Columns.
+    pub columns: u64,
+    /// Names of the key columns.
+    pub key: Vec<String>,
+}
+
+impl Shared {
+    /// See [`super::Engine::status`].
+    pub fn status(&self) -> Result<Status, Error> {
+        let view = self.view();
+        let disk = &*self.components.disk;
+        let size = |dir: std::path::PathBuf| -> Result<u64, Error> {
+            let mut bytes = 0;
+            for path in disk.list(&dir)? {
+                bytes += disk.len(&path)?.unwrap_or(0);
+            }
+            Ok(bytes)
+        };
+        let tables: Vec<TableStatus> = view.catalog.tables.values().map(|t| table_status(&view, t)).collect();
+        let quarantined = {
+            let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+            commits.iter().take(view.commit.0 as usize).map(|c| c.info.quarantined).sum()
+        };
+        let holder = disk.lock_holder(&self.dir.join("LOCK"));
+        Ok(Status {
+            commit: view.commit.0,
+            commit_at: view.commit_at,
+            head: locked(&self.writer).as_ref().map(|w| w.log.head().to_string()),
+            events: tables.iter().map(|t| t.events).sum(),
+            memory_events: memory_events(&view) as u64,
+            quarantined,
+            log_bytes: size(self.log_dir())?,
+            run_bytes: size(self.runs_dir())?,
+            index_bytes: disk.len(&self.dir.join("index.redb"))?.unwrap_or(0),
+            writer: holder.filter(|_| self.lock.is_none()).map(|h: LockHolder| h.to_string()),
+            tables,
+            background_error: self.signal.failure().map(|e| e.message),
+        })
+    }
+
+    /// See [`super::Engine::verify`].
+    pub fn verify(&self, head: Option<&str>) -> Result<VerifyReport, Error> {
+        let head = head
+            .map(|h| h.parse::<Head>().map_err(|e| Error::new(ErrorKind::Invalid, format!("{h}: {e}"))))
+            .transpose()?;
+        let guard = locked(&self.writer);
+        let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
+        let log = writer.log.verify(head.as_ref())?;
+        let mut report = VerifyReport {
+            frames: log.frames,
+            runs: 0,
+            head: log.head.to_string(),
+            damage: log.damage.iter().map(|d| d.to_string()).collect(),
+            head_at: log.head_at,
+        };
+        drop(guard);
+        for table in self.view().tables.values() {
+            for run in &table.runs {
+                report.runs += 1;
+                if let Err(e) = run.reader.verify() {
+                    report.damage.push(e.to_string());
+                }
+            }
+        }
+        if let Err(e) = self.verify_index() {
+            report.damage.push(e.message);
+        }
+        Ok(report)
+    }
+
+    /// See [`super::Engine::rebuild`].
+    pub fn rebuild(&self) -> Result<(), Error> {
+        let old: Vec<Arc<RunSource>> = self.view().tables.values().flat_map(|t| t.runs.clone()).collect();
+        self.check_log()?;
+        {
+            let mut manifest = locked(&self.manifest);
+            let guard = locked(&self.writer);
+            let mut empty = Manifest::empty(manifest.store_id.clone());
+            empty.next_run = manifest.next_run;
+            empty.store(&*self.components.disk, &self.dir)?;
+            *manifest = empty;
+            let mut view: View = super::open::empty_view(&manifest);
+            // Readers that pinned older views keep their runs and their list of commits.
+            view.commits = Default::default();
+            self.publish(view);
+            drop(manifest);
+            let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
+            let frames = writer.log.read_from(Start::Beginning)?;
+            drop(guard);
+            self.replay_frames(frames, true)?;
+        }
+        self.flush()?;
+        self.remove_runs(&old)?;
+        self.rebuild_index()
+    }
+
+    /// Reads the whole log before anything derived is given up.
+    fn check_log(&self) -> Result<(), Error> {
+        let guard = locked(&self.writer);
+        let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
+        for frame in writer.log.read_from(Start::Beginning)? {
+            frame?;
+        }
+        Ok(())
+    }
+
+    /// The quarantined messages of the frames at these places.
+    pub fn quarantine(&self, places: &[FramePlace]) -> Result<Vec<(CommitSeq, Quarantined)>, Error> {
+        let mut found = Vec::new();
+        for place in places {
+            let frame = crate::log::read_frame(&*self.components.disk, &self.log_dir(), *place)?;
+            let messages = quarantine_of(&frame)?;
+            found.extend(messages.into_iter().map(|q| (frame.sequence, q)));
+        }
+        Ok(found)
+    }
+}
+
+fn table_status(view: &View, meta: &crate::schema::TableMeta) -> TableStatus {
+    let parts = view.tables.get(&meta.id).cloned().unwrap_or_default();
+    let schema = meta.schema();
+    TableStatus {
+        name: meta.name.clone(),
+        events: parts.runs.iter().map(|r| r.meta().events).sum::<u64>()
+            + parts.memory.iter().map(|b| b.events as u64).sum::<u64>(),
+        runs: parts.runs.len() as u64,
+        run_bytes: parts.runs.iter().map(|r| r.meta().bytes).sum(),
+        columns: schema.columns.len() as u64,
+        key: schema.key.iter().map(|id| schema.columns[id.0 as usize].name.clone()).collect(),
+    }
+}

@@ -1,0 +1,49 @@
+//! Sorting one batch of events into the order of runs.
+
+use super::RunError;
+use super::order::{EventOrder, OrderColumns, SortRow, shared_prefix};
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{TakeOptions, take};
+
+/// Sorts a batch of the physical schema by key ascending, then by rule B3 descending: a key's
+/// newest event comes first. Truncates have the empty key and so stand before every other row.
+/// Rows that are equal in key, order and commit keep no particular order: they are the same event.
+///
+/// # Errors
+/// [`RunError::NotEvents`] if the batch has another schema or an origin has no rank.
+pub fn sort_batch(batch: &RecordBatch, order: EventOrder<'_>) -> Result<RecordBatch, RunError> {
+    let columns = OrderColumns::new(batch, order)?;
+    let rows = sorted_rows(&columns, order);
+    if rows.iter().enumerate().all(|(i, r)| r.row as usize == i) {
+        return Ok(batch.clone());
+    }
+    let indices = UInt32Array::from_iter_values(rows.iter().map(|r| r.row));
+    drop(rows);
+    let options = Some(TakeOptions { check_bounds: false });
+    let sorted = batch.columns().iter().map(|c| take_column(c, &indices, options.clone()));
+    let sorted = sorted.collect::<Result<Vec<_>, _>>()?;
+    Ok(RecordBatch::try_new(batch.schema(), sorted)?)
+}
+
+fn sorted_rows(columns: &OrderColumns, order: EventOrder<'_>) -> Vec<SortRow> {
+    let skip = shared_prefix((0..columns.len()).map(|i| columns.key.value(i)));
+    let mut rows: Vec<SortRow> = (0..columns.len()).map(|i| SortRow::new(columns, i, skip)).collect();
+    rows.sort_unstable_by(|a, b| a.compare(columns, b, columns, skip, order));
+    rows
+}
+
+/// A column without any value looks the same in every order.
+fn take_column(
+    column: &ArrayRef,
+    indices: &UInt32Array,
+    options: Option<TakeOptions>,
+) -> Result<ArrayRef, RunError> {
+    if column.null_count() == column.len() {
+        return Ok(column.clone());
+    }
+    Ok(take(column, indices, options)?)
+}
+
+#[cfg(test)]
+#[path = "sort_tests.rs"]
+mod tests;
