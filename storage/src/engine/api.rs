@@ -4,7 +4,9 @@ use super::catalog::{Catalog, CommitInfo};
 use super::error::{Error, ErrorKind};
 use super::maintain::Merging;
 use super::manifest::CommitRecord;
-use super::request::{Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent};
+use super::request::{
+    Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
+};
 use super::scan::TableScan;
 use super::shared::{Components, Shared, locked};
 use super::upkeep::{Status, VerifyReport};
@@ -100,7 +102,9 @@ impl Engine {
         if mode != OpenMode::Read && shared.options.background {
             let work = shared.clone();
             let thread = std::thread::Builder::new().name("asofdb-worker".into()).spawn(move || work.work());
-            worker = Some(thread.map_err(|e| Error::new(ErrorKind::Io, format!("no thread for the worker: {e}")))?);
+            worker = Some(
+                thread.map_err(|e| Error::new(ErrorKind::Io, format!("no thread for the worker: {e}")))?,
+            );
         }
         Ok(Engine { inner: Arc::new(Inner { shared, worker }) })
     }

@@ -9,7 +9,7 @@ use super::shared::{Shared, Writer, locked};
 use super::view::{Ranks, View};
 use crate::clock::next_instant;
 use crate::event::FrameContext;
-use crate::log::{FrameBuilder, FramePlace};
+use crate::log::{FrameBuilder, FramePlace, FrameSecret};
 use crate::time::CommitSeq;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -85,8 +85,9 @@ impl Shared {
         let mut guard = locked(&self.writer);
         let writer = guard.as_mut().ok_or_else(|| self.read_only())?;
         if writer.in_doubt {
-            return Err(Error::new(ErrorKind::Io, "an earlier commit failed and is in doubt")
-                .hint("close the store and open it again; intake goes on from the position that was stored"));
+            return Err(Error::new(ErrorKind::Io, "an earlier commit failed and is in doubt").hint(
+                "close the store and open it again; intake goes on from the position that was stored",
+            ));
         }
         let view = self.view();
         let commit = CommitSeq(view.commit.0 + 1);
@@ -114,16 +115,17 @@ impl Shared {
             .fill(&mut secret)
             .map_err(|e| Error::new(ErrorKind::Io, format!("no random bytes for a commit: {e}")))?;
         let context = prepared.context;
-        let mut frame = FrameBuilder::new(context.commit, context.commit_at, secret.into());
+        let mut frame = FrameBuilder::new(FrameSecret(secret));
         for (kind, bytes) in &prepared.sections {
-            frame = frame.section(*kind, bytes.clone());
+            frame.section(*kind, bytes)?;
         }
         for rows in &prepared.rows {
             let version = prepared.catalog.tables.get(&rows.table).map_or(0, |t| t.schema().version);
-            frame = frame.block(rows.table, version, &rows.ends, &rows.bytes);
+            frame.rows(rows.table, version, &rows.ends, &rows.bytes)?;
         }
-        let appended = frame.seal().map_err(Error::from).and_then(|f| Ok(writer.log.append(f)?));
-        appended.inspect_err(|e| writer.in_doubt = e.kind == ErrorKind::Io)
+        let appended = writer.log.append(frame.seal(), context.commit, context.commit_at);
+        writer.in_doubt = writer.log.is_in_doubt();
+        Ok(appended?)
     }
 }
 
@@ -142,17 +144,15 @@ struct Prepared {
 impl Prepared {
     fn new(view: &View, request: CommitRequest, context: FrameContext) -> Result<Prepared, Error> {
         let mut sections = Vec::new();
-        let ranks_changed = request
-            .catalog
-            .iter()
-            .any(|c| !matches!(c, CatalogChange::Table(_)));
+        let ranks_changed = request.catalog.iter().any(|c| !matches!(c, CatalogChange::Table(_)));
         let mut catalog = view.catalog.clone();
         let mut lossy = Vec::new();
         if !request.catalog.is_empty() {
             let next = apply_changes(&view.catalog, request.catalog.clone(), context.commit)?;
             lossy = lossy_tables(&view.catalog, &next);
             catalog = Arc::new(next);
-            let stored: Vec<CatalogChange> = request.catalog.into_iter().map(|c| stamped(c, context.commit)).collect();
+            let stored: Vec<CatalogChange> =
+                request.catalog.into_iter().map(|c| stamped(c, context.commit)).collect();
             sections.push((section::CATALOG, json(&stored)?));
         }
         if !request.positions.is_empty() {
@@ -170,7 +170,8 @@ impl Prepared {
             quarantined: request.quarantine.len() as u64,
             note: request.note,
         };
-        let section = InfoSection { events: info.events, quarantined: info.quarantined, note: info.note.clone() };
+        let section =
+            InfoSection { events: info.events, quarantined: info.quarantined, note: info.note.clone() };
         sections.push((section::INFO, json(&section)?));
         Ok(Prepared { context, catalog, ranks_changed, rows, sections, info, lossy })
     }
@@ -195,7 +196,10 @@ impl Prepared {
 /// Adds the rows of a commit to a view that has the commit's catalog and ranks.
 pub(crate) fn add_rows(view: &mut View, rows: CommittedRows) -> Result<(), Error> {
     let Some(meta) = view.catalog.tables.get(&rows.table).cloned() else {
-        return Err(Error::new(ErrorKind::Damaged, format!("a commit has rows of unknown table {}", rows.table.0)));
+        return Err(Error::new(
+            ErrorKind::Damaged,
+            format!("a commit has rows of unknown table {}", rows.table.0),
+        ));
     };
     let entry = view.tables.entry(rows.table).or_default();
     let mut table = (**entry).clone();
@@ -210,7 +214,11 @@ pub(crate) fn add_rows(view: &mut View, rows: CommittedRows) -> Result<(), Error
     Ok(())
 }
 
-fn committed(catalog: &Catalog, blocks: Vec<RowBlock>, context: FrameContext) -> Result<Vec<CommittedRows>, Error> {
+fn committed(
+    catalog: &Catalog,
+    blocks: Vec<RowBlock>,
+    context: FrameContext,
+) -> Result<Vec<CommittedRows>, Error> {
     let mut rows: Vec<CommittedRows> = Vec::with_capacity(blocks.len());
     for block in blocks.into_iter().filter(|b| !b.ends.is_empty()) {
         if !catalog.tables.contains_key(&block.table) {
@@ -220,7 +228,12 @@ fn committed(catalog: &Catalog, blocks: Vec<RowBlock>, context: FrameContext) ->
         if !ascending || block.ends.last().is_some_and(|e| *e as usize != block.bytes.len()) {
             return Err(Error::new(ErrorKind::Invalid, "the ends of a row block do not fit its bytes"));
         }
-        rows.push(CommittedRows { context, table: block.table, ends: block.ends, bytes: Bytes::from(block.bytes) });
+        rows.push(CommittedRows {
+            context,
+            table: block.table,
+            ends: block.ends,
+            bytes: Bytes::from(block.bytes),
+        });
     }
     Ok(rows)
 }
@@ -246,5 +259,6 @@ fn stamped(change: CatalogChange, commit: CommitSeq) -> CatalogChange {
 }
 
 fn json<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
-    serde_json::to_vec(value).map_err(|e| Error::new(ErrorKind::Invalid, format!("a commit cannot be written: {e}")))
+    serde_json::to_vec(value)
+        .map_err(|e| Error::new(ErrorKind::Invalid, format!("a commit cannot be written: {e}")))
 }

@@ -175,8 +175,8 @@ impl Shared {
             let Some(meta) = view.catalog.tables.get(&id) else { return Ok(merged) };
             let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
             let mut next = manifest.clone();
-            let inputs =
-                chosen.iter().map(|r| MergeInput::run(r.reader.clone(), r.schema.clone())).collect();
+            let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
+            let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
             let run = self.write_run(&mut next, &view, meta, level, inputs)?;
             let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
             next.runs.retain(|r| !old.contains(&r.id));

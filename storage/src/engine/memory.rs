@@ -12,9 +12,9 @@ use crate::run::{EventOrder, sort_batch};
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array};
-use bytes::Bytes;
 use arrow::compute::{concat_batches, max, min};
 use arrow::datatypes::{DataType, Field, Schema};
+use bytes::Bytes;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -163,7 +163,8 @@ impl SortedBatch {
         fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
         let mut columns = plain.columns().to_vec();
         columns.push(Arc::new(key_numbers(events.key())) as ArrayRef);
-        let numbered = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(super::scan::internal)?;
+        let numbered =
+            RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(super::scan::internal)?;
         Ok(SortedBatch { plain, numbered, schema, traits })
     }
 
@@ -216,10 +217,20 @@ impl SortedSource for SortedBatch {
         Ok(start..end)
     }
 
-    fn scan(&self, columns: &[String], rows: Range<usize>, schema: &Arc<TableSchema>) -> Result<BatchIter, Error> {
+    fn scan(
+        &self,
+        columns: &[String],
+        rows: Range<usize>,
+        schema: &Arc<TableSchema>,
+    ) -> Result<BatchIter, Error> {
         let all = self.numbered.schema();
-        let wanted: Vec<usize> =
-            all.fields().iter().enumerate().filter(|(_, f)| columns.contains(f.name())).map(|(i, _)| i).collect();
+        let wanted: Vec<usize> = all
+            .fields()
+            .iter()
+            .enumerate()
+            .filter(|(_, f)| columns.contains(f.name()))
+            .map(|(i, _)| i)
+            .collect();
         let part = self.numbered.slice(rows.start, rows.len());
         let part = part.project(&wanted).map_err(super::scan::internal)?;
         let cast = cast_batch(&part, &self.schema, schema)?;

@@ -58,13 +58,17 @@ impl Shared {
             OpenMode::Read => None,
             _ => Some(disk.lock(&dir.join(LOCK), &LockHolder::this_process(&components.command))?),
         };
-        let (manifest, trusted) = load_manifest(&*disk, dir, &components)?;
+        let known = Log::store_id_of(&*disk, &dir.join("log"))?;
+        let manifest = load_manifest(&*disk, dir, &components, known)?;
         let floor = manifest.commits.last().map(|c| c.place);
+        let id = store_id(&manifest.store_id)
+            .ok_or_else(|| Error::new(ErrorKind::Damaged, "the manifest has no store id"))?;
         let settings = LogSettings {
             segment_bytes_max: options.segment_bytes_max,
-            read_only: mode == OpenMode::Read,
-            store_id: trusted.then(|| store_id(&manifest.store_id)).flatten(),
-            ..LogSettings::default()
+            writable: mode != OpenMode::Read,
+            start: floor.map_or(Start::Oldest, Start::After),
+            floor: CommitSeq(manifest.flushed),
+            ..LogSettings::new(id)
         };
         let (log, recovered) = Log::open(disk.clone(), &dir.join("log"), settings)?;
         let mut shared = Shared {
@@ -76,11 +80,12 @@ impl Shared {
             signal: Signal::default(),
             stopping: AtomicBool::new(false),
             lock,
+            recovered: recovered.dropped.map(|d| d.to_string()),
+            log_settings: settings,
             components,
         };
-        let _ = recovered;
         shared.open_runs(mode != OpenMode::Read)?;
-        let start = floor.map_or(Start::Beginning, Start::After);
+        let start = floor.map_or(Start::Oldest, Start::After);
         shared.replay_frames(log.read_from(start)?, mode != OpenMode::Read)?;
         if mode != OpenMode::Read {
             let last_at = shared.view().commit_at.unwrap_or(i64::MIN);
@@ -144,7 +149,7 @@ impl Shared {
         for id in tables {
             view.tables.insert(*id, Arc::default());
         }
-        for frame in writer.log.read_from(Start::Beginning)? {
+        for frame in writer.log.read_from(Start::Oldest)? {
             let (_, frame) = frame?;
             if frame.sequence > view.commit {
                 break;
@@ -168,8 +173,11 @@ fn prepare_directory(disk: &dyn Disk, dir: &Path, mode: OpenMode) -> Result<(), 
             .hint("`asof ingest STORE FILE` makes one"));
     }
     if disk.exists(dir)? && !disk.list(dir)?.is_empty() {
-        return Err(Error::new(ErrorKind::Invalid, format!("{} is not a store and not empty", dir.display()))
-            .hint("name a directory that does not exist yet"));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("{} is not a store and not empty", dir.display()),
+        )
+        .hint("name a directory that does not exist yet"));
     }
     disk.create_dir(dir)?;
     disk.create_dir(&dir.join("runs"))?;
@@ -181,17 +189,33 @@ fn prepare_directory(disk: &dyn Disk, dir: &Path, mode: OpenMode) -> Result<(), 
     Ok(())
 }
 
-/// The manifest, or an empty one from which everything is derived again; and whether its store id is
-/// known to be the store's.
-fn load_manifest(disk: &dyn Disk, dir: &Path, components: &Components) -> Result<(Manifest, bool), Error> {
-    match Manifest::load(disk, dir) {
-        Ok(Some(manifest)) => Ok((manifest, true)),
-        Err(e) if e.kind == ErrorKind::Io || e.message.contains("newer version") => Err(e),
-        Ok(None) | Err(_) => {
+/// The manifest, or an empty one from which everything is derived again. The log knows the store by
+/// its id: a manifest of another store is as good as none.
+fn load_manifest(
+    disk: &dyn Disk,
+    dir: &Path,
+    components: &Components,
+    known: Option<[u8; 16]>,
+) -> Result<Manifest, Error> {
+    let loaded = match Manifest::load(disk, dir) {
+        Err(e) if e.kind == ErrorKind::Io || e.message.contains("newer version") => return Err(e),
+        loaded => loaded.unwrap_or(None),
+    };
+    let hex = |id: [u8; 16]| id.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    match (loaded, known) {
+        (Some(manifest), Some(id)) if manifest.store_id == hex(id) => Ok(manifest),
+        (Some(manifest), None) if manifest.flushed == 0 => Ok(manifest),
+        (Some(_), None) => Err(Error::new(
+            ErrorKind::Damaged,
+            format!("the log of {} is gone, but its manifest says that it had commits", dir.display()),
+        )
+        .hint("put the files of the log directory back from a backup")),
+        (_, Some(id)) => Ok(Manifest::empty(hex(id))),
+        (None, None) => {
             let mut id = [0u8; 16];
             let random = components.entropy.fill(&mut id);
             random.map_err(|e| Error::new(ErrorKind::Io, format!("no random bytes for a store id: {e}")))?;
-            Ok((Manifest::empty(id.iter().map(|b| format!("{b:02x}")).collect()), false))
+            Ok(Manifest::empty(hex(id)))
         }
     }
 }
@@ -221,9 +245,8 @@ fn remove_orphans(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<()
     for path in disk.list(dir)? {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
         let Some(run) = crate::run::run_of_file(name) else { continue };
-        let known = manifest.runs.iter().any(|r| {
-            r.id == run && (name == r.file_name() || name == r.sidecar_name())
-        });
+        let known =
+            manifest.runs.iter().any(|r| r.id == run && (name == r.file_name() || name == r.sidecar_name()));
         if !known {
             disk.remove(&path)?;
             removed = true;
@@ -264,7 +287,8 @@ fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), E
         return Err(damaged(format!("commit {} should follow commit {}", view.commit.0 + 1, view.commit)));
     }
     if let Some(bytes) = frame.section(section::CATALOG) {
-        let changes: Vec<CatalogChange> = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        let changes: Vec<CatalogChange> =
+            serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         view.catalog = Arc::new(apply_changes(&view.catalog, changes, frame.sequence)?);
         view.ranks = Arc::new(Ranks::of(&view.catalog));
     }

@@ -64,10 +64,15 @@ impl SortedSource for RunSource {
         Ok(rows.start as usize..rows.end as usize)
     }
 
-    fn scan(&self, columns: &[String], rows: Range<usize>, schema: &Arc<TableSchema>) -> Result<BatchIter, Error> {
+    fn scan(
+        &self,
+        columns: &[String],
+        rows: Range<usize>,
+        schema: &Arc<TableSchema>,
+    ) -> Result<BatchIter, Error> {
         let (from, to) = (self.schema.clone(), schema.clone());
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let batches = self.reader.clone().scan(&names, rows.start as u64..rows.end as u64)?;
+        let batches = self.reader.scan(&names, rows.start as u64..rows.end as u64)?;
         Ok(Box::new(batches.map(move |b| cast_batch(&b.map_err(Error::from)?, &from, &to))))
     }
 

@@ -7,7 +7,7 @@ use super::view::{TableView, View};
 use crate::clock::{Clock, Entropy, OsEntropy, SystemClock};
 use crate::disk::{Disk, DiskLock, RealDisk};
 use crate::id::TableId;
-use crate::log::Log;
+use crate::log::{Log, LogSettings};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
@@ -59,6 +59,9 @@ pub(crate) struct Shared {
     pub manifest: Mutex<Manifest>,
     pub signal: Signal,
     pub stopping: AtomicBool,
+    /// What was cut off the end of the log when the store was opened.
+    pub recovered: Option<String>,
+    pub log_settings: LogSettings,
     /// Released when the last handle goes.
     pub lock: Option<Box<dyn DiskLock>>,
 }
@@ -136,7 +139,10 @@ impl Shared {
     }
 
     /// Replaces the parts of some tables in the current view.
-    pub fn replace_tables(&self, change: impl FnOnce(&mut std::collections::BTreeMap<TableId, Arc<TableView>>)) {
+    pub fn replace_tables(
+        &self,
+        change: impl FnOnce(&mut std::collections::BTreeMap<TableId, Arc<TableView>>),
+    ) {
         let _writer = locked(&self.writer);
         let mut view = (*self.view()).clone();
         change(&mut view.tables);

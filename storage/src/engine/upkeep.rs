@@ -9,7 +9,7 @@ use super::runs::RunSource;
 use super::shared::{Shared, locked};
 use super::view::View;
 use crate::disk::LockHolder;
-use crate::log::{FramePlace, Head, Start};
+use crate::log::{FramePlace, Head, Log, LogSettings, Start};
 use crate::time::CommitSeq;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub struct Status {
     pub writer: Option<String>,
     /// Tables by number.
     pub tables: Vec<TableStatus>,
+    /// What was cut off the end of the log when the store was opened: an unfinished commit.
+    pub recovered: Option<String>,
     /// Error of the last round of background work, if it failed.
     pub background_error: Option<String>,
 }
@@ -104,6 +106,7 @@ impl Shared {
             index_bytes: disk.len(&self.dir.join("index.redb"))?.unwrap_or(0),
             writer: holder.filter(|_| self.lock.is_none()).map(|h: LockHolder| h.to_string()),
             tables,
+            recovered: self.recovered.clone(),
             background_error: self.signal.failure().map(|e| e.message),
         })
     }
@@ -114,16 +117,21 @@ impl Shared {
             .map(|h| h.parse::<Head>().map_err(|e| Error::new(ErrorKind::Invalid, format!("{h}: {e}"))))
             .transpose()?;
         let guard = locked(&self.writer);
-        let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
-        let log = writer.log.verify(head.as_ref())?;
+        let log = match guard.as_ref() {
+            Some(writer) => writer.log.verify(head)?,
+            None => self.open_log()?.verify(head)?,
+        };
+        drop(guard);
         let mut report = VerifyReport {
             frames: log.frames,
             runs: 0,
             head: log.head.to_string(),
             damage: log.damage.iter().map(|d| d.to_string()).collect(),
-            head_at: log.head_at,
+            head_at: log.expected_at,
         };
-        drop(guard);
+        if let (Some(head), None) = (head, log.expected_at) {
+            report.damage.push(format!("head {head} is not in the chain: history was changed or cut since"));
+        }
         for table in self.view().tables.values() {
             for run in &table.runs {
                 report.runs += 1;
@@ -155,7 +163,7 @@ impl Shared {
             self.publish(view);
             drop(manifest);
             let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
-            let frames = writer.log.read_from(Start::Beginning)?;
+            let frames = writer.log.read_from(Start::Oldest)?;
             drop(guard);
             self.replay_frames(frames, true)?;
         }
@@ -164,11 +172,17 @@ impl Shared {
         self.rebuild_index()
     }
 
+    /// The log for reading, beside whoever writes.
+    fn open_log(&self) -> Result<Log, Error> {
+        let settings = LogSettings { writable: false, floor: CommitSeq(0), ..self.log_settings };
+        Ok(Log::open(self.components.disk.clone(), &self.log_dir(), settings)?.0)
+    }
+
     /// Reads the whole log before anything derived is given up.
     fn check_log(&self) -> Result<(), Error> {
         let guard = locked(&self.writer);
         let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
-        for frame in writer.log.read_from(Start::Beginning)? {
+        for frame in writer.log.read_from(Start::Oldest)? {
             frame?;
         }
         Ok(())
@@ -177,8 +191,12 @@ impl Shared {
     /// The quarantined messages of the frames at these places.
     pub fn quarantine(&self, places: &[FramePlace]) -> Result<Vec<(CommitSeq, Quarantined)>, Error> {
         let mut found = Vec::new();
+        if places.is_empty() {
+            return Ok(found);
+        }
+        let log = self.open_log()?;
         for place in places {
-            let frame = crate::log::read_frame(&*self.components.disk, &self.log_dir(), *place)?;
+            let frame = log.read_frame(*place)?;
             let messages = quarantine_of(&frame)?;
             found.extend(messages.into_iter().map(|q| (frame.sequence, q)));
         }

@@ -11,15 +11,8 @@ pub enum RunError {
     #[error("not a batch of events: {0}")]
     NotEvents(String),
     /// The file system refused something.
-    #[error("{}: cannot {what}: {source}", file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// What was tried: `read`, `create`, ...
-        what: &'static str,
-        /// What the file system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Disk(#[from] crate::disk::DiskError),
     /// A file of a run is missing, damaged, cut short or not the one the manifest means. Nothing of
     /// the damaged part was parsed. The run can be built again from the log.
     #[error("{}: the run is damaged: {what}; it can be rebuilt from the log", file.display())]

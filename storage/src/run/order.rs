@@ -86,9 +86,16 @@ impl OrderColumns {
     }
 
     /// Compares rule B3 after the valid time, then commit and side. Ascending in time.
-    pub fn compare_after_valid(&self, i: usize, other: &OrderColumns, j: usize, order: EventOrder<'_>) -> Ordering {
+    pub fn compare_after_valid(
+        &self,
+        i: usize,
+        other: &OrderColumns,
+        j: usize,
+        order: EventOrder<'_>,
+    ) -> Ordering {
         let rank = |o: u32| order.ranks[o as usize];
-        let system = || if order.system_declared { self.system[i].cmp(&other.system[j]) } else { Ordering::Equal };
+        let system =
+            || if order.system_declared { self.system[i].cmp(&other.system[j]) } else { Ordering::Equal };
         self.ties(i)
             .cmp(other.ties(j))
             .then_with(system)

@@ -43,7 +43,3 @@ fn take_column(
     }
     Ok(take(column, indices, options)?)
 }
-
-#[cfg(test)]
-#[path = "sort_tests.rs"]
-mod tests;

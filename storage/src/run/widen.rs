@@ -1,7 +1,6 @@
 //! Image columns of an older schema version under a newer one (rule B14).
 
 use super::error::RunError;
-use crate::schema::TableSchema;
 use crate::value::{Cell, ColumnType, write_json, write_text};
 use arrow::array::*;
 use arrow::datatypes::{Date32Type, Decimal128Type, Int64Type, TimestampMicrosecondType};
@@ -16,7 +15,12 @@ const DAY_US: i64 = 86_400_000_000;
 /// [`RunError::NeedsReplay`] where the stored values do not tell what the source sent: a decimal
 /// column forgets how many digits each number had, a text column which of its texts were numbers, a
 /// timestamp column which of its values were dates.
-pub fn widen_column(array: &ArrayRef, name: &str, from: ColumnType, to: ColumnType) -> Result<ArrayRef, RunError> {
+pub fn widen_column(
+    array: &ArrayRef,
+    name: &str,
+    from: ColumnType,
+    to: ColumnType,
+) -> Result<ArrayRef, RunError> {
     use ColumnType::*;
     if from == to || from.arrow() == to.arrow() && matches!((from, to), (Decimal { .. }, Decimal { .. })) {
         return Ok(array.clone());
@@ -41,6 +45,18 @@ pub fn widen_column(array: &ArrayRef, name: &str, from: ColumnType, to: ColumnTy
         (Bool | Int64 | Float64 | Bytes | Date | TimestampNs, Text) => Ok(written(array, from, write_text)),
         (Bool | Int64 | Float64 | Bytes | Date | TimestampNs, Json) => Ok(written(array, from, write_json)),
         _ => Err(refuse()),
+    }
+}
+
+/// Whether [`widen_column`] can always follow a column from one type to the other.
+pub fn widens_exactly(from: ColumnType, to: ColumnType) -> bool {
+    use ColumnType::*;
+    match (from, to) {
+        (a, b) if a == b => true,
+        (Null, _) | (Int64, Decimal { .. }) | (Date, Timestamp | Instant) => true,
+        (Decimal { scale: a, .. }, Decimal { scale: b, .. }) => a <= b,
+        (Bool | Int64 | Float64 | Bytes | Date | TimestampNs, Text | Json) => true,
+        _ => false,
     }
 }
 
@@ -86,27 +102,12 @@ pub fn cell_at(array: &ArrayRef, ty: ColumnType, i: usize) -> Cell<'_> {
         ColumnType::Float64 => Cell::Float(array.as_primitive::<Float64Type>().value(i)),
         ColumnType::Date => Cell::Date(array.as_primitive::<Date32Type>().value(i)),
         ColumnType::Timestamp => Cell::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(i)),
-        ColumnType::TimestampNs => Cell::TimestampNs(array.as_primitive::<TimestampNanosecondType>().value(i)),
+        ColumnType::TimestampNs => {
+            Cell::TimestampNs(array.as_primitive::<TimestampNanosecondType>().value(i))
+        }
         ColumnType::Instant => Cell::Instant(array.as_primitive::<TimestampMicrosecondType>().value(i)),
         ColumnType::Null | ColumnType::Text => Cell::Text(array.as_string::<i32>().value(i)),
         ColumnType::Json => Cell::Json(array.as_string::<i32>().value(i)),
         ColumnType::Bytes => Cell::Bytes(array.as_binary::<i32>().value(i)),
-    }
-}
-
-/// Whether a run with schema `old` can be read under `new` without the log: what
-/// [`widen_column`] would refuse in a column that has values.
-pub fn needs_replay(old: &TableSchema, new: &TableSchema) -> bool {
-    old.columns.iter().zip(&new.columns).any(|(a, b)| !widens_in_place(a.ty, b.ty))
-}
-
-fn widens_in_place(from: ColumnType, to: ColumnType) -> bool {
-    use ColumnType::*;
-    match (from, to) {
-        (a, b) if a == b => true,
-        (Null, _) | (Int64, Decimal { .. }) | (Date, Timestamp | Instant) => true,
-        (Decimal { scale: a, .. }, Decimal { scale: b, .. }) => a <= b,
-        (Bool | Int64 | Float64 | Bytes | Date | TimestampNs, Text | Json) => true,
-        _ => false,
     }
 }

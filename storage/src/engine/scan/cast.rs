@@ -14,7 +14,11 @@ use std::sync::Arc;
 /// The batch with its image columns in the types of `to`; columns that `to` lacks or the batch lacks
 /// stay as they are. `to` may be older than `from`: then only values that fit are in the batch's
 /// events that a question at that version sees, and the others become NULL.
-pub(crate) fn cast_batch(batch: &RecordBatch, from: &TableSchema, to: &TableSchema) -> Result<RecordBatch, Error> {
+pub(crate) fn cast_batch(
+    batch: &RecordBatch,
+    from: &TableSchema,
+    to: &TableSchema,
+) -> Result<RecordBatch, Error> {
     if from.version == to.version {
         return Ok(batch.clone());
     }
@@ -51,12 +55,17 @@ fn cast_column(
         return cast_with_options(array, &to.arrow(), &options).map_err(internal);
     }
     widen_column(array, name, from, to).map_err(|e| {
-        Error::new(ErrorKind::Damaged, e.to_string()).hint("run `asof rebuild` to derive it from the log again")
+        Error::new(ErrorKind::Damaged, e.to_string())
+            .hint("run `asof rebuild` to derive it from the log again")
     })
 }
 
 /// A batch of the physical schema of `from` as one of the physical schema of `to`, a later version.
-pub(crate) fn extend_batch(batch: &RecordBatch, from: &TableSchema, to: &TableSchema) -> Result<RecordBatch, Error> {
+pub(crate) fn extend_batch(
+    batch: &RecordBatch,
+    from: &TableSchema,
+    to: &TableSchema,
+) -> Result<RecordBatch, Error> {
     let cast = cast_batch(batch, from, to)?;
     let schema = event_schema(to);
     let mut columns = cast.columns().to_vec();

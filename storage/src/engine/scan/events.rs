@@ -128,7 +128,6 @@ impl EventScan {
         Ok(())
     }
 
-
     /// Adds an event; `pick` gives the place of each projected column.
     fn add(&mut self, e: Event, exists: bool, pick: impl Fn(usize) -> (u32, u32)) {
         if self.groups.loaded(e.slot).commit(e.row as usize) > self.commit

@@ -10,8 +10,8 @@ use crate::engine::error::{Error, ErrorKind};
 use crate::engine::request::{RangeSpec, ScanKind, ScanRequest};
 use crate::id::ColumnId;
 use crate::timeline::{
-    Belief, Instance, KeyEvent, KeyHistory, Limits, Rectangles, RowHistory, RowRectangle, TimelineError, Tracked,
-    Writer,
+    Belief, Instance, KeyEvent, KeyHistory, Limits, Rectangles, RowHistory, RowRectangle, TimelineError,
+    Tracked, Writer,
 };
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
@@ -127,7 +127,16 @@ impl IntervalScan {
         let slots = self.groups.slots();
         let mut rows = Vec::new();
         let result = if self.histories.schema.key.is_empty() {
-            keyless_rows(&history, events, slots, self.shape, self.commit, &self.limits, &self.projection, &mut rows)
+            keyless_rows(
+                &history,
+                events,
+                slots,
+                self.shape,
+                self.commit,
+                &self.limits,
+                &self.projection,
+                &mut rows,
+            )
         } else {
             let tracked = self.tracked.as_deref().map_or(Tracked::All, Tracked::Only);
             let projection = &self.projection;
@@ -144,7 +153,9 @@ impl IntervalScan {
                 }
                 Shape::Rectangles { valid, system } => {
                     let emit = |r: crate::timeline::Rectangle<'_>| {
-                        if valid.wants(r.valid_start, r.valid_end) && system.wants(r.system_start, r.system_end) {
+                        if valid.wants(r.valid_start, r.valid_end)
+                            && system.wants(r.system_start, r.system_end)
+                        {
                             let times = [r.valid_start, r.valid_end, r.system_start, r.system_end];
                             rows.push(Row { times, picks: picks_of(&history, r.image, projection) });
                         }

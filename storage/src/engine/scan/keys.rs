@@ -8,7 +8,10 @@ use crate::engine::error::Error;
 pub(crate) enum KeyWalk {
     All,
     /// Ascending, without repeats; the sources hold other keys between.
-    Some { keys: Vec<Vec<u8>>, next: usize },
+    Some {
+        keys: Vec<Vec<u8>>,
+        next: usize,
+    },
 }
 
 impl KeyWalk {

@@ -1,8 +1,8 @@
 //! A batch of physical rows with typed access to whatever columns were loaded.
 
 use crate::engine::error::{Error, ErrorKind};
-use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED, image_column_name};
 use crate::event::Op;
+use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED, image_column_name};
 use crate::id::ColumnId;
 use crate::time::FOREVER;
 use arrow::array::*;
@@ -82,7 +82,10 @@ impl Loaded {
             token: binary(&batch, "token"),
             token_ordinal: values::<UInt32Type>(&batch, "token_ordinal"),
             operation_id: binary(&batch, "operation_id"),
-            content: batch.column_by_name("content").and_then(|a| a.as_primitive_opt::<UInt64Type>()).cloned(),
+            content: batch
+                .column_by_name("content")
+                .and_then(|a| a.as_primitive_opt::<UInt64Type>())
+                .cloned(),
             previous: binary(&batch, "previous"),
             batch,
         })

@@ -23,8 +23,23 @@ const SINGLE_KEYS_MAX: usize = 64;
 
 /// What a history of a key reads beside images.
 pub(crate) const HISTORY_COLUMNS: [&str; 17] = [
-    "key", "key_no", "valid_from", "valid_to", "system", "commit", "op", "origin", "position", "ordinal", "mask",
-    "mask_rest", "unknown", "ties", "source", "token", "previous",
+    "key",
+    "key_no",
+    "valid_from",
+    "valid_to",
+    "system",
+    "commit",
+    "op",
+    "origin",
+    "position",
+    "ordinal",
+    "mask",
+    "mask_rest",
+    "unknown",
+    "ties",
+    "source",
+    "token",
+    "previous",
 ];
 
 /// Row ranges per source, and which of the keys in them to visit.
@@ -46,13 +61,12 @@ pub(crate) struct TableScan {
 impl TableScan {
     pub fn new(view: &View, table: TableId) -> Result<TableScan, Error> {
         let meta = view.catalog.tables.get(&table).cloned();
-        let meta = meta.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("there is no table {}", table.0)))?;
+        let meta =
+            meta.ok_or_else(|| Error::new(ErrorKind::Invalid, format!("there is no table {}", table.0)))?;
         let parts = view.tables.get(&table).cloned().unwrap_or_default();
         let sources = parts.sources()?.into_iter().filter(|s| s.rows() > 0).collect();
-        let order = MergeOrder {
-            ranks: view.ranks.for_table(&meta).clone(),
-            system_declared: meta.system_declared,
-        };
+        let order =
+            MergeOrder { ranks: view.ranks.for_table(&meta).clone(), system_declared: meta.system_declared };
         Ok(TableScan { meta, parts, sources, order, names: view.ranks.names.clone() })
     }
 

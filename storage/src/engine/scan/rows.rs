@@ -104,8 +104,13 @@ impl RowsScan {
         if let Some(histories) = &self.histories
             && histories.needed(&self.groups, &self.events)
         {
-            let copies =
-                histories.resolve(&mut self.groups, &self.events, &self.bounds, &self.projection, &mut self.picks)?;
+            let copies = histories.resolve(
+                &mut self.groups,
+                &self.events,
+                &self.bounds,
+                &self.projection,
+                &mut self.picks,
+            )?;
             for _ in 0..copies {
                 self.gather.push(|i| self.picks[i]);
             }

@@ -1,0 +1,31 @@
+//! Runs: immutable, columnar, sorted files of events of one table.
+//!
+//! Rows are sorted by key, then by rule B3 descending. Recent runs are uncompressed Arrow IPC, which
+//! is scanned without decoding; older ones are Parquet. Beside each run file stands a sidecar with a
+//! digest of every block of the file, the chunks and a sparse key index; the manifest holds the
+//! digest of the sidecar. No byte of a block is parsed before its digest was checked.
+
+mod check;
+mod error;
+mod merge;
+mod meta;
+mod order;
+mod read;
+mod sort;
+mod widen;
+mod write;
+
+pub use error::RunError;
+pub use merge::{MergeInput, merge_runs};
+pub use meta::{
+    ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, MinMax, RunFlags, RunFormat, RunMeta, SPARSE_ROWS,
+    Sidecar, SparseKey, TimeSpans, run_of_file,
+};
+pub use order::EventOrder;
+pub use read::{RunBatches, RunReader};
+pub use sort::sort_batch;
+pub use widen::{widen_column, widens_exactly};
+pub use write::{RunSpec, RunWriter};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,406 @@
+//! Writing a run: numbered keys, chunks that end with a key, digests as the bytes go out.
+
+use super::error::RunError;
+use super::meta::*;
+use crate::disk::{Disk, DiskFile};
+use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED};
+use crate::event::{EventColumns, Op, event_schema};
+use crate::id::TableId;
+use crate::schema::TableSchema;
+use crate::time::FOREVER;
+use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::compute::{concat_batches, max, min};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::ipc::writer::FileWriter;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Rows of a chunk of an IPC file.
+const IPC_CHUNK_ROWS: usize = 65_536;
+/// Rows of a row group of a Parquet file.
+const PARQUET_CHUNK_ROWS: usize = 262_144;
+
+/// Which run is written.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSpec {
+    /// Number of the run.
+    pub id: u64,
+    /// Its table.
+    pub table: TableId,
+    /// Encoding of the file.
+    pub format: RunFormat,
+    /// See [`RunMeta::level`].
+    pub level: u8,
+}
+
+/// Bytes on their way to the file, hashed block by block.
+struct Sink {
+    file: Box<dyn DiskFile>,
+    offset: u64,
+    block: Vec<u8>,
+    digests: Vec<u8>,
+}
+
+impl Sink {
+    fn flush_block(&mut self) -> std::io::Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        self.digests.extend_from_slice(&Sha256::digest(&self.block));
+        self.file.write_at(self.offset, &self.block).map_err(std::io::Error::other)?;
+        self.offset += self.block.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let n = bytes.len().min(DIGEST_BLOCK_BYTES - self.block.len());
+        self.block.extend_from_slice(&bytes[..n]);
+        if self.block.len() == DIGEST_BLOCK_BYTES {
+            self.flush_block()?;
+        }
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[allow(clippy::large_enum_variant)]
+enum Encoder {
+    Ipc(FileWriter<Sink>),
+    Parquet(ArrowWriter<Sink>),
+}
+
+impl Encoder {
+    fn new(format: RunFormat, sink: Sink, schema: &SchemaRef) -> Result<Encoder, RunError> {
+        Ok(match format {
+            RunFormat::Ipc => Encoder::Ipc(FileWriter::try_new(sink, schema)?),
+            RunFormat::Parquet => {
+                Encoder::Parquet(ArrowWriter::try_new(sink, schema.clone(), Some(properties()))?)
+            }
+        })
+    }
+
+    fn write(&mut self, chunk: &RecordBatch) -> Result<(), RunError> {
+        match self {
+            Encoder::Ipc(w) => w.write(chunk)?,
+            Encoder::Parquet(w) => {
+                w.write(chunk)?;
+                w.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Sink, RunError> {
+        Ok(match self {
+            Encoder::Ipc(mut w) => {
+                w.finish()?;
+                w.into_inner()?
+            }
+            Encoder::Parquet(w) => w.into_inner()?,
+        })
+    }
+}
+
+fn properties() -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_max_row_group_row_count(Some(usize::MAX))
+        .set_data_page_row_count_limit(20_000)
+        .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);
+    for name in ["key_no", "valid_from", "system", "commit", "position", "event_time"] {
+        let path = ColumnPath::from(name);
+        builder = builder
+            .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
+            .set_column_dictionary_enabled(path, false);
+    }
+    let key = ColumnPath::from("key");
+    builder
+        .set_column_encoding(key.clone(), Encoding::DELTA_BYTE_ARRAY)
+        .set_column_dictionary_enabled(key, false)
+        .build()
+}
+
+/// Writes one run from batches in the order of runs.
+pub struct RunWriter<'d> {
+    disk: &'d dyn Disk,
+    dir: PathBuf,
+    spec: RunSpec,
+    schema_version: u32,
+    constants: Constants,
+    file_schema: SchemaRef,
+    encoder: Encoder,
+    chunk_rows: usize,
+    pending: Vec<RecordBatch>,
+    pending_rows: usize,
+    last_key: Option<Vec<u8>>,
+    meta: Totals,
+    chunks: Vec<ChunkMeta>,
+    keys: Vec<SparseKey>,
+}
+
+#[derive(Default)]
+struct Totals {
+    rows: u64,
+    keys: u64,
+    moved_away: u64,
+    spans: Option<TimeSpans>,
+    key_min: Vec<u8>,
+    flags: RunFlags,
+}
+
+impl<'d> RunWriter<'d> {
+    /// Begins a run. `constants` are columns that have one value in every row to come; they are left
+    /// out of the file.
+    ///
+    /// # Errors
+    /// [`RunError::Disk`].
+    pub fn new(
+        disk: &'d dyn Disk,
+        dir: &Path,
+        spec: RunSpec,
+        schema: &TableSchema,
+        constants: Constants,
+    ) -> Result<RunWriter<'d>, RunError> {
+        let temporary = dir.join(temporary_name(&spec));
+        if disk.exists(&temporary)? {
+            disk.remove(&temporary)?;
+        }
+        let sink = Sink {
+            file: disk.create(&temporary)?,
+            offset: 0,
+            block: Vec::with_capacity(DIGEST_BLOCK_BYTES),
+            digests: Vec::new(),
+        };
+        let all = event_schema(schema);
+        let mut fields: Vec<Arc<Field>> =
+            all.fields().iter().filter(|f| !constants.contains_key(f.name())).cloned().collect();
+        fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
+        let file_schema = Arc::new(Schema::new(fields));
+        Ok(RunWriter {
+            disk,
+            dir: dir.to_owned(),
+            spec,
+            schema_version: schema.version,
+            encoder: Encoder::new(spec.format, sink, &file_schema)?,
+            constants,
+            file_schema,
+            chunk_rows: if spec.format == RunFormat::Ipc { IPC_CHUNK_ROWS } else { PARQUET_CHUNK_ROWS },
+            pending: Vec::new(),
+            pending_rows: 0,
+            last_key: None,
+            meta: Totals::default(),
+            chunks: Vec::new(),
+            keys: Vec::new(),
+        })
+    }
+
+    /// Adds rows that come after all rows added before.
+    ///
+    /// # Errors
+    /// [`RunError`] of the disk or of the encoding.
+    pub fn write(&mut self, batch: RecordBatch) -> Result<(), RunError> {
+        self.pending_rows += batch.num_rows();
+        self.pending.push(batch);
+        while self.pending_rows >= self.chunk_rows + IPC_CHUNK_ROWS {
+            self.write_chunk(self.chunk_rows)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a chunk of about `rows` rows that ends where a key ends.
+    fn write_chunk(&mut self, rows: usize) -> Result<(), RunError> {
+        let all = match self.pending.as_slice() {
+            [] => return Ok(()),
+            [one] => one.clone(),
+            many => concat_batches(&many[0].schema(), many)?,
+        };
+        let events = EventColumns::new(all.clone()).map_err(RunError::NotEvents)?;
+        let keys = events.key();
+        let mut end = rows.min(all.num_rows());
+        if end < all.num_rows() {
+            let cut = (1..=end).rev().find(|i| keys.value(*i) != keys.value(*i - 1));
+            end = cut.unwrap_or(end);
+        }
+        let chunk = all.slice(0, end);
+        let rest = all.slice(end, all.num_rows() - end);
+        self.pending_rows = rest.num_rows();
+        self.pending = if rest.num_rows() > 0 { vec![rest] } else { Vec::new() };
+        self.put(&EventColumns::new(chunk).map_err(RunError::NotEvents)?)
+    }
+
+    fn put(&mut self, events: &EventColumns) -> Result<(), RunError> {
+        let (first_row, keys) = (self.meta.rows, events.key());
+        let continues = self.last_key.as_deref() == Some(keys.value(0));
+        let numbers = self.number_keys(events);
+        let spans = spans_of(events);
+        for row in (0..events.len()).step_by(SPARSE_ROWS) {
+            self.keys.push(SparseKey { row: first_row + row as u64, key: keys.value(row).to_vec() });
+        }
+        self.chunks.push(ChunkMeta {
+            first_row,
+            rows: events.len() as u64,
+            first_key: keys.value(0).to_vec(),
+            first_key_no: numbers.value(0),
+            continues,
+            spans,
+        });
+        self.meta.spans = Some(self.meta.spans.map_or(spans, |s| s.join(spans)));
+        self.meta.flags = self.meta.flags.join(flags_of(events));
+        self.meta.rows += events.len() as u64;
+        let moved = |op: &u8| op & OP_MASK == Op::MovedAway as u8;
+        self.meta.moved_away += events.op().values().iter().filter(|op| moved(op)).count() as u64;
+        let batch = events.batch();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.file_schema.fields().len());
+        for field in &self.file_schema.fields()[..self.file_schema.fields().len() - 1] {
+            let column = batch.column_by_name(field.name());
+            columns.push(
+                column.cloned().ok_or_else(|| RunError::NotEvents(format!("{} is missing", field.name())))?,
+            );
+        }
+        columns.push(Arc::new(numbers));
+        self.encoder.write(&RecordBatch::try_new(self.file_schema.clone(), columns)?)
+    }
+
+    fn number_keys(&mut self, events: &EventColumns) -> UInt32Array {
+        let keys = events.key();
+        let mut numbers = Vec::with_capacity(events.len());
+        for row in 0..events.len() {
+            let key = keys.value(row);
+            let new =
+                if row > 0 { keys.value(row - 1) != key } else { self.last_key.as_deref() != Some(key) };
+            self.meta.keys += new as u64;
+            numbers.push((self.meta.keys - 1) as u32);
+            if self.meta.key_min.is_empty() {
+                self.meta.key_min = key.to_vec();
+            }
+        }
+        self.last_key = events.len().checked_sub(1).map(|last| keys.value(last).to_vec());
+        UInt32Array::from(numbers)
+    }
+
+    /// Writes what is left, syncs, and gives the files their names.
+    ///
+    /// # Errors
+    /// [`RunError`]; no file has its final name then.
+    pub fn finish(mut self) -> Result<RunMeta, RunError> {
+        while self.pending_rows > 0 {
+            self.write_chunk(self.chunk_rows)?;
+        }
+        let mut sink = self.encoder.finish()?;
+        sink.flush_block().map_err(|e| RunError::NotEvents(e.to_string()))?;
+        sink.file.sync()?;
+        let sidecar = Sidecar {
+            id: self.spec.id,
+            bytes: sink.offset,
+            block_bytes: DIGEST_BLOCK_BYTES as u64,
+            chunks: self.chunks,
+            keys: self.keys,
+            digests: sink.digests,
+        };
+        let (bytes, digest) = sidecar.encode()?;
+        let meta = RunMeta {
+            id: self.spec.id,
+            table: self.spec.table,
+            format: self.spec.format,
+            level: self.spec.level,
+            schema_version: self.schema_version,
+            rows: self.meta.rows,
+            keys: self.meta.keys,
+            events: self.meta.rows - self.meta.moved_away,
+            spans: self.meta.spans,
+            key_min: self.meta.key_min,
+            key_max: self.last_key.unwrap_or_default(),
+            flags: self.meta.flags,
+            constants: self.constants,
+            bytes: sink.offset,
+            digest,
+        };
+        let side = self.dir.join(meta.sidecar_name());
+        if self.disk.exists(&side)? {
+            self.disk.remove(&side)?;
+        }
+        let mut file = self.disk.create(&side)?;
+        file.write_at(0, &bytes)?;
+        file.sync()?;
+        self.disk.rename(&self.dir.join(temporary_name(&self.spec)), &self.dir.join(meta.file_name()))?;
+        self.disk.sync_dir(&self.dir)?;
+        Ok(meta)
+    }
+}
+
+fn temporary_name(spec: &RunSpec) -> String {
+    format!("run-{:012}.tmp", spec.id)
+}
+
+fn spans_of(events: &EventColumns) -> TimeSpans {
+    let span = |a: &arrow::array::Int64Array| MinMax { min: min(a).unwrap_or(0), max: max(a).unwrap_or(0) };
+    TimeSpans {
+        valid_from: span(events.valid_from()),
+        valid_to: span(events.valid_to()),
+        system: span(events.system()),
+        commit: MinMax { min: min(events.commit()).unwrap_or(0), max: max(events.commit()).unwrap_or(0) },
+    }
+}
+
+fn flags_of(events: &EventColumns) -> RunFlags {
+    let ops = events.op().values();
+    let some = |a: &dyn Array| a.null_count() < a.len();
+    RunFlags {
+        ops: ops.iter().fold(0, |bits, op| bits | 1 << (op & OP_MASK)),
+        partial: ops.iter().any(|op| op & OP_FULL == 0),
+        placeholders: some(events.unknown()),
+        bounded: events.valid_to().values().iter().any(|end| *end != FOREVER),
+        mask_rest: some(events.mask_rest()),
+        ties: some(events.ties()),
+        previous: some(events.previous()),
+        previous_deleted: ops.iter().any(|op| op & OP_PREVIOUS_DELETED != 0),
+    }
+}
+
+/// Columns before the image columns that have one value in a whole batch.
+pub(crate) fn constants_of(batch: &RecordBatch) -> Constants {
+    use arrow::array::AsArray;
+    use arrow::datatypes::*;
+    let mut found = Constants::new();
+    for (i, field) in crate::event::columns::meta_fields().iter().enumerate().skip(1) {
+        let array = batch.column(i);
+        let constant = if array.null_count() == array.len() {
+            Some(Constant::Null)
+        } else if array.null_count() > 0 {
+            None
+        } else {
+            match field.data_type() {
+                DataType::Int64 => one(array.as_primitive::<Int64Type>().values()).map(Constant::Int),
+                DataType::UInt64 => one(array.as_primitive::<UInt64Type>().values()).map(Constant::Uint),
+                DataType::UInt32 => {
+                    one(array.as_primitive::<UInt32Type>().values()).map(|v| Constant::Uint(v as u64))
+                }
+                DataType::UInt8 => {
+                    one(array.as_primitive::<UInt8Type>().values()).map(|v| Constant::Uint(v as u64))
+                }
+                _ => None,
+            }
+        };
+        if let Some(constant) = constant {
+            found.insert(field.name().clone(), constant);
+        }
+    }
+    found
+}
+
+fn one<T: PartialEq + Copy>(values: &[T]) -> Option<T> {
+    let first = *values.first()?;
+    values.iter().all(|v| *v == first).then_some(first)
+}
