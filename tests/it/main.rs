@@ -5,3 +5,4 @@ mod expect;
 mod intake;
 mod memory;
 mod rows;
+mod stored;
