@@ -106,7 +106,11 @@ fn history(store: &Store, table: &str) -> Vec<(i64, Option<Shown>)> {
     let mut out = Vec::new();
     for batch in table.history(None).unwrap() {
         let find = |name: &str| batch.schema().index_of(name).unwrap();
-        let names: Vec<_> = columns.iter().map(|c| (find(&format!("c{}", c.id.0)), c.name.clone())).collect();
+        let names: Vec<_> = columns
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (asofdb_storage::event::columns::META_COLUMNS + i, c.name.clone()))
+            .collect();
         let valid = batch.column(find("valid_from")).as_primitive::<Int64Type>();
         let op = batch.column(find("op")).as_primitive::<UInt8Type>();
         let exists = batch.column(find("exists")).as_boolean();
