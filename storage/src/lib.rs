@@ -8,6 +8,7 @@ pub mod disk;
 pub mod engine;
 pub mod event;
 pub mod id;
+pub mod index;
 pub mod key;
 pub mod log;
 pub mod run;

@@ -13,5 +13,5 @@ mod row;
 pub use columns::{EventColumns, event_schema, image_column_name};
 pub use decode::{FrameContext, content_hash, decode_rows};
 pub use head::{EventHead, Op, TimeSource};
-pub(crate) use row::put_varint;
+pub(crate) use row::{CellReader, put_cell, put_varint};
 pub use row::{RowError, RowView, encode_row};

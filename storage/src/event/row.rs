@@ -237,7 +237,7 @@ pub struct RowView<'a> {
     pub head: EventHead<'a>,
     /// Cells of the previous key.
     pub previous: Option<Vec<Cell<'a>>>,
-    cells: Reader<'a>,
+    cells: CellReader<'a>,
     cell_count: usize,
     dense: bool,
 }
@@ -248,7 +248,7 @@ impl<'a> RowView<'a> {
     /// # Errors
     /// [`RowError`] if the bytes are not a row.
     pub fn parse(bytes: &'a [u8]) -> Result<RowView<'a>, RowError> {
-        let mut r = Reader { bytes, at: 0 };
+        let mut r = CellReader::new(bytes);
         let f = r.varint()?;
         if f > flag::KNOWN as u64 {
             return Err(r.error("unknown flags"));
@@ -337,14 +337,23 @@ impl<'a> RowView<'a> {
     }
 }
 
+/// Reads what `put_cell` and its like wrote; total on any bytes.
 #[derive(Clone, Copy, Debug)]
-struct Reader<'a> {
+pub(crate) struct CellReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
-    fn error(&self, what: &'static str) -> RowError {
+impl<'a> CellReader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> CellReader<'a> {
+        CellReader { bytes, at: 0 }
+    }
+
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    pub(crate) fn error(&self, what: &'static str) -> RowError {
         RowError { what, at: self.at }
     }
 
@@ -383,12 +392,12 @@ impl<'a> Reader<'a> {
         Ok((z >> 1) as i64 ^ -((z & 1) as i64))
     }
 
-    fn narrow(&mut self) -> Result<u32, RowError> {
+    pub(crate) fn narrow(&mut self) -> Result<u32, RowError> {
         u32::try_from(self.varint()?).map_err(|_| self.error("number too large"))
     }
 
     /// A count of things of at least one byte each, so never more than the bytes that are left.
-    fn count(&mut self) -> Result<usize, RowError> {
+    pub(crate) fn count(&mut self) -> Result<usize, RowError> {
         let n = self.varint()?;
         if n > (self.bytes.len() - self.at) as u64 {
             return Err(self.error("count beyond the end"));
@@ -404,7 +413,7 @@ impl<'a> Reader<'a> {
         Ok(b)
     }
 
-    fn fixed(&mut self) -> Result<i64, RowError> {
+    pub(crate) fn fixed(&mut self) -> Result<i64, RowError> {
         let mut b = [0; 8];
         b.copy_from_slice(self.take(8)?);
         Ok(i64::from_le_bytes(b))
@@ -420,7 +429,7 @@ impl<'a> Reader<'a> {
         std::str::from_utf8(b).map_err(|_| self.error("text is not UTF-8"))
     }
 
-    fn cell(&mut self) -> Result<Cell<'a>, RowError> {
+    pub(crate) fn cell(&mut self) -> Result<Cell<'a>, RowError> {
         Ok(match self.byte()? {
             tag::NULL => Cell::Null,
             tag::UNKNOWN => Cell::Unknown,

@@ -1,0 +1,170 @@
+//! Files that are not what was written.
+
+use super::super::entry::{Names, key_hash};
+use super::memory::MemoryFile;
+use super::*;
+use redb::ReadableTable;
+use std::path::Path;
+
+const KEYS: u32 = 1200;
+
+/// A closed file of three commits to two tables, and what is right at each `applied`.
+fn closed_file() -> (Vec<u8>, BTreeMap<u64, Model>) {
+    let (_dir, path) = place();
+    let index = open(&path);
+    let mut model = Model::new();
+    let mut states = BTreeMap::from([(0, Model::new())]);
+    for (n, step) in [(1, 1), (2, 9), (3, 2)] {
+        let changes = round(KEYS, n, step);
+        apply(&mut model, &changes);
+        index.rewrite(T, n, changes.clone().into_iter()).expect("rewrite");
+        index.rewrite(OTHER, n, changes.into_iter()).expect("rewrite");
+        states.insert(n, model.clone());
+    }
+    drop(index);
+    (std::fs::read(&path).expect("the file"), states)
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    damaged: u32,
+    errors: u32,
+    right: u32,
+}
+
+fn open_bytes(bytes: Vec<u8>) -> Result<Index, IndexError> {
+    Index::open_backend(MemoryFile::new(bytes), Path::new("index.redb"), STORE, CACHE_BYTES, key_hash)
+}
+
+/// Opens the bytes and asks for every key: right, or an error.
+fn try_bytes(bytes: Vec<u8>, states: &BTreeMap<u64, Model>, tally: &mut Tally, what: &str) {
+    let index = match open_bytes(bytes) {
+        Ok(index) => index,
+        Err(e) => {
+            assert!(e.is_damaged(), "{what}: {e}");
+            tally.damaged += 1;
+            return;
+        }
+    };
+    for table in [T, OTHER] {
+        let Ok(applied) = index.applied(table) else {
+            tally.errors += 1;
+            continue;
+        };
+        let model = states.get(&applied).unwrap_or_else(|| panic!("{what}: applied {applied}"));
+        for n in 0..KEYS + 50 {
+            match index.get(table, &key(n)) {
+                Ok(found) => assert_eq!(found.as_ref(), model.get(&key(n)), "{what}: key {n}"),
+                Err(_) => tally.errors += 1,
+            }
+        }
+    }
+    tally.right += 1;
+}
+
+/// A fixed sequence of numbers (xorshift).
+fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % below
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_gives_a_wrong_answer() {
+    let (bytes, states) = closed_file();
+    let (mut next, mut tally) = (numbers(0x9e37_79b9_7f4a_7c15), Tally::default());
+    let bits = bytes.len() as u64 * 8;
+    try_bytes(bytes.clone(), &states, &mut tally, "no flip");
+    assert_eq!((tally.right, tally.damaged, tally.errors), (1, 0, 0));
+    let header = (0..320 * 8).step_by(3);
+    let flips: Vec<u64> = (0..1000).map(|_| next(bits)).chain(header).collect();
+    for bit in flips {
+        let mut bytes = bytes.clone();
+        bytes[bit as usize / 8] ^= 1 << (bit % 8);
+        try_bytes(bytes, &states, &mut tally, &format!("bit {bit}"));
+    }
+    assert!(tally.damaged > 100 && tally.right > 100, "the flips bite, and not all: {tally:?}");
+}
+
+#[test]
+fn a_shortened_file_never_gives_a_wrong_answer() {
+    let (bytes, states) = closed_file();
+    let mut tally = Tally::default();
+    for at in (1..bytes.len()).step_by(bytes.len() / 60) {
+        try_bytes(bytes[..at].to_vec(), &states, &mut tally, &format!("cut at {at}"));
+    }
+    assert!(tally.damaged > 30, "{tally:?}");
+}
+
+#[test]
+fn files_that_are_no_index_are_damaged_and_can_be_made_again() {
+    let (_dir, path) = place();
+    let mut next = numbers(7);
+    let random: Vec<u8> = (0..100_000).map(|_| next(256) as u8).collect();
+    let foreign = {
+        let (_dir, path) = place();
+        drop(Index::open(&path, "another store", CACHE_BYTES).expect("open"));
+        std::fs::read(&path).expect("the file")
+    };
+    let unfinished = {
+        let (_dir, path) = place();
+        drop(redb::Database::create(&path).expect("a file without a description"));
+        std::fs::read(&path).expect("the file")
+    };
+    for (what, bytes) in
+        [("random", random), ("foreign", foreign), ("text", b"hello\n".to_vec()), ("unfinished", unfinished)]
+    {
+        std::fs::write(&path, bytes).expect("write");
+        let e = Index::open(&path, STORE, CACHE_BYTES).expect_err(what);
+        assert!(e.is_damaged(), "{what}: {e}");
+        assert!(what != "foreign" || e.to_string().contains("another store"), "{e}");
+        Index::remove(&path).expect("remove");
+        drop(open(&path));
+        Index::remove(&path).expect("remove");
+    }
+}
+
+#[test]
+fn an_empty_file_is_a_new_index_and_a_link_is_none() {
+    let (dir, path) = place();
+    std::fs::write(&path, b"").expect("write");
+    let index = open(&path);
+    assert_eq!(index.applied(T).expect("applied"), 0);
+    drop(index);
+    drop(open(&path));
+    let link = dir.path().join("link.redb");
+    std::os::unix::fs::symlink(&path, &link).expect("link");
+    let e = Index::open(&link, STORE, CACHE_BYTES).expect_err("a link");
+    assert!(e.is_damaged(), "{e}");
+}
+
+/// Damage that redb cannot see, as it wrote the page itself.
+#[test]
+fn a_wrong_value_is_found_by_its_own_checksum() {
+    let (_dir, path) = place();
+    let index = open(&path);
+    index.rewrite(T, 1, round(10, 1, 1).into_iter()).expect("rewrite");
+    let names = Names::new(T);
+    let hash = |n: u32| key_hash(&key(n)).to_be_bytes();
+    index
+        .change(|txn| {
+            let mut keys = txn.open_table(names.keys())?;
+            let mut flipped = keys.get(&hash(3))?.expect("an entry").value().to_vec();
+            let stray = keys.get(&hash(4))?.expect("an entry").value().to_vec();
+            *flipped.last_mut().expect("bytes") ^= 1;
+            keys.insert(&hash(3), flipped.as_slice())?;
+            keys.insert(&hash(5), stray.as_slice())?;
+            keys.insert(&hash(6), b"short".as_slice())?;
+            Ok(())
+        })
+        .expect("change");
+    for n in [3, 5, 6] {
+        let e = index.get(T, &key(n)).expect_err("a damaged entry");
+        assert!(e.is_damaged(), "key {n}: {e}");
+    }
+    assert_eq!(index.get(T, &key(4)).expect("get"), Some(value(4, 1)));
+    assert_eq!(index.verify().expect("verify").len(), 3);
+}
