@@ -164,15 +164,20 @@ impl Shared {
 }
 
 fn prepare_directory(disk: &dyn Disk, dir: &Path, mode: OpenMode) -> Result<(), Error> {
-    let log = dir.join("log");
-    if disk.exists(&log)? {
+    let (log, runs) = (dir.join("log"), dir.join("runs"));
+    let made = disk.exists(&log)? && disk.exists(&runs)?;
+    if made {
         return Ok(());
     }
-    if mode != OpenMode::Create {
+    if mode != OpenMode::Create && !disk.exists(&log)? {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no store in {}", dir.display()))
             .hint("`asof ingest STORE FILE` makes one"));
     }
-    if disk.exists(dir)? && !disk.list(dir)?.is_empty() {
+    if mode == OpenMode::Read {
+        return Err(Error::new(ErrorKind::Damaged, format!("{} is missing", runs.display()))
+            .hint("open the store for writing once: runs are derived from the log again"));
+    }
+    if disk.exists(dir)? && !is_unfinished(disk, dir)? {
         return Err(Error::new(
             ErrorKind::Invalid,
             format!("{} is not a store and not empty", dir.display()),
@@ -180,13 +185,22 @@ fn prepare_directory(disk: &dyn Disk, dir: &Path, mode: OpenMode) -> Result<(), 
         .hint("name a directory that does not exist yet"));
     }
     disk.create_dir(dir)?;
-    disk.create_dir(&dir.join("runs"))?;
+    disk.create_dir(&runs)?;
     disk.create_dir(&log)?;
     disk.sync_dir(dir)?;
     if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
         disk.sync_dir(parent)?;
     }
     Ok(())
+}
+
+/// Whether a directory holds nothing but parts of a store, as after a power cut while it was made.
+fn is_unfinished(disk: &dyn Disk, dir: &Path) -> Result<bool, Error> {
+    let ours = |path: &std::path::PathBuf| {
+        let name = path.file_name().and_then(|n| n.to_str());
+        name.is_some_and(|n| ["log", "runs", LOCK, "manifest", "manifest.tmp", "index.redb"].contains(&n))
+    };
+    Ok(disk.list(dir)?.iter().all(ours))
 }
 
 /// The manifest, or an empty one from which everything is derived again. The log knows the store by

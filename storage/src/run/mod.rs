@@ -26,6 +26,3 @@ pub use read::{RunBatches, RunReader};
 pub use sort::sort_batch;
 pub use widen::{widen_column, widens_exactly};
 pub use write::{RunSpec, RunWriter};
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,64 @@
+//! Power cut at every operation of the disk while commits, flushes, merges and a compaction run.
+
+use crate::table::*;
+use asofdb_storage::disk::SimDisk;
+use asofdb_storage::time::FOREVER;
+use asofdb_testkit::{Change, Model};
+
+fn model() -> Model {
+    let mut changes = Vec::new();
+    for i in 0..12u64 {
+        let key = (i % 4) as u32;
+        let mut change = match i % 3 {
+            0 => Change::upsert(key, i as i64, i as i64, &[(0, i as i64), (1, 7)]),
+            1 => Change::partial(key, 20 - i as i64, i as i64, &[(1, i as i64)]),
+            _ => Change::delete(key, 10 + i as i64, i as i64),
+        };
+        (change.commit, change.position) = (1 + i / 2, i);
+        changes.push(change);
+    }
+    Model { columns: 2, system_declared: true, changes }
+}
+
+/// Commits what it can; returns the commits that were acknowledged.
+fn run(disk: &SimDisk, model: &Model) -> u64 {
+    let mut acknowledged = 0;
+    let Ok(engine) = open(disk) else { return 0 };
+    for seq in 1..=6 {
+        match engine.commit(commit_of(model, seq)) {
+            Ok(info) => acknowledged = info.seq,
+            // The commit may stand although work behind it failed: the next pin tells.
+            Err(_) => return acknowledged,
+        }
+    }
+    let _ = engine.compact();
+    acknowledged
+}
+
+#[test]
+fn a_power_cut_loses_nothing_that_was_acknowledged() {
+    let model = model();
+    let whole = SimDisk::new();
+    assert_eq!(run(&whole, &model), 6);
+    let operations = whole.operations();
+    assert!(operations > 50, "only {operations} operations");
+    for n in 1..=operations {
+        let disk = SimDisk::new();
+        disk.cut_power_after(n);
+        let acknowledged = run(&disk, &model);
+        for seed in 0..6 {
+            let image = disk.crash_image(seed);
+            let engine = open(&image).unwrap_or_else(|e| panic!("cut after {n}, seed {seed}: {e}"));
+            let found = engine.pin().commit().0;
+            let place =
+                format!("cut after operation {n}, seed {seed}: {acknowledged} acknowledged, {found} found");
+            assert!(found == acknowledged || found == acknowledged + 1, "{place}");
+            if found > 0 {
+                let expected = expected_rows(&model, FOREVER, FOREVER, found);
+                assert_eq!(rows(&engine.pin(), 2, FOREVER, FOREVER, found), expected, "{place}");
+                let expected = expected_intervals(&model, found);
+                assert_eq!(intervals(&engine.pin(), 2, found), expected, "{place}");
+            }
+        }
+    }
+}

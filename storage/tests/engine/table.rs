@@ -1,0 +1,199 @@
+//! A model's changes in a real engine, on a simulated disk.
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use asofdb_storage::clock::{ManualClock, SeededEntropy};
+use asofdb_storage::disk::SimDisk;
+use asofdb_storage::engine::*;
+use asofdb_storage::event::{EventHead, Op, encode_row};
+use asofdb_storage::id::{ColumnId, OriginId, SourceId, StreamId, TableId};
+use asofdb_storage::key::key_bytes;
+use asofdb_storage::schema::{Column, TableMeta, TableSchema};
+use asofdb_storage::time::{CommitSeq, FOREVER};
+use asofdb_storage::value::{Cell, ColumnType};
+use asofdb_testkit::{Act, Cell as ModelCell, Change, Model, Rectangle};
+use std::path::Path;
+use std::sync::Arc;
+
+pub const TABLE: TableId = TableId(1);
+
+/// An interval row as the engine shows it: key, the four times, the columns.
+pub type Shown = (i64, [i64; 4], Vec<Option<i64>>);
+
+pub fn components(disk: &SimDisk) -> Components {
+    Components {
+        disk: Arc::new(disk.clone()),
+        clock: Arc::new(ManualClock::new(1_000_000)),
+        entropy: Arc::new(SeededEntropy::new(7)),
+        command: "test".into(),
+    }
+}
+
+pub fn open(disk: &SimDisk) -> Result<Engine, Error> {
+    let options = EngineOptions { memory_events_max: 3, background: false, ..EngineOptions::default() };
+    Engine::open_with(Path::new("/store"), OpenMode::Create, options, components(disk))
+}
+
+fn catalog(model: &Model, streams: u32) -> Vec<CatalogChange> {
+    let column =
+        |i: u32, name: String| Column { id: ColumnId(i), name, ty: ColumnType::Int64, declared: false };
+    let mut columns = vec![column(0, "key".into())];
+    columns.extend((0..model.columns).map(|c| column(c + 1, format!("c{c}"))));
+    let mut changes = vec![CatalogChange::Table(TableMeta {
+        id: TABLE,
+        name: "t".into(),
+        schemas: vec![(0, TableSchema { version: 1, columns, key: vec![ColumnId(0)] })],
+        valid_declared: true,
+        system_declared: model.system_declared,
+        valid_axis: Default::default(),
+        system_axis: Default::default(),
+        tracked: None,
+    })];
+    for i in 0..streams {
+        changes.push(CatalogChange::Stream(Stream { id: StreamId(i), name: format!("s{i}") }));
+        let origin = Origin { id: OriginId(i), stream: StreamId(i), file: None, path: None };
+        changes.push(CatalogChange::Origin(origin));
+    }
+    for i in 1..=2 {
+        let server = Some(format!("server{i}"));
+        changes.push(CatalogChange::Source(SourceInfo { id: SourceId(i), server, ..SourceInfo::default() }));
+    }
+    changes
+}
+
+fn encode(block: &mut RowBlock, change: &Change) {
+    let op = match change.act {
+        Act::Upsert => Op::Upsert,
+        Act::Delete => Op::Delete,
+        Act::Truncate => Op::Truncate,
+    };
+    let (tie, token) = (change.tie.map(|t| [t]), change.log.map(|(_, t)| [t + 1]));
+    let previous = change.previous.map(|k| [Cell::Int(k as i64)]);
+    let head = EventHead {
+        full: change.full,
+        valid_from: Some(change.valid),
+        valid_to: change.valid_to.unwrap_or(FOREVER),
+        system: Some(change.system),
+        ties: tie.as_ref().map_or(&[], |t| t),
+        source: SourceId(change.log.map_or(0, |(server, _)| server)),
+        token: token.as_ref().map_or(&[], |t| t),
+        previous: previous.as_ref().map(|p| &p[..]),
+        previous_deleted: change.previous_deleted,
+        ..EventHead::new(op, OriginId(change.stream), change.position)
+    };
+    let mut cells = vec![(ColumnId(0), Cell::Int(change.key as i64))];
+    for (column, cell) in &change.cells {
+        let cell = match cell {
+            ModelCell::Null => Cell::Null,
+            ModelCell::Unknown => Cell::Unknown,
+            ModelCell::Int(v) => Cell::Int(*v),
+        };
+        cells.push((ColumnId(column + 1), cell));
+    }
+    if change.act == Act::Truncate {
+        cells.clear();
+    }
+    encode_row(&mut block.bytes, &head, &cells);
+    block.ends.push(block.bytes.len() as u32);
+}
+
+/// The commit with number `seq` of a model.
+pub fn commit_of(model: &Model, seq: u64) -> CommitRequest {
+    let mut block = RowBlock { table: TABLE, ..RowBlock::default() };
+    model.changes.iter().filter(|c| c.commit == seq).for_each(|c| encode(&mut block, c));
+    let catalog = if seq == 1 { catalog(model, 3) } else { Vec::new() };
+    CommitRequest { catalog, blocks: vec![block], ..CommitRequest::default() }
+}
+
+fn request(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> ScanRequest {
+    let meta = &snapshot.catalog().tables[&TABLE];
+    ScanRequest {
+        table: TABLE,
+        kind,
+        commit: CommitSeq(commit),
+        schema: Arc::new(meta.schema().clone()),
+        projection: meta.schema().columns.iter().map(|c| c.id).collect(),
+        keys: KeyFilter::All,
+        partitions: 2,
+        rows_per_key_max: 100_000,
+    }
+}
+
+fn scan(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> Vec<RecordBatch> {
+    let streams = snapshot.scan(&request(snapshot, kind, commit)).expect("a scan");
+    streams.into_iter().flatten().map(|b| b.expect("a batch")).collect()
+}
+
+fn ints(batch: &RecordBatch, columns: std::ops::Range<usize>, row: usize) -> Vec<Option<i64>> {
+    let value = |c: usize| {
+        let array = batch.column(c).as_primitive::<Int64Type>();
+        array.is_valid(row).then(|| array.value(row))
+    };
+    columns.map(value).collect()
+}
+
+/// Rows at a point, by key: key and columns.
+pub fn rows(
+    snapshot: &Snapshot,
+    columns: usize,
+    valid: i64,
+    system: i64,
+    commit: u64,
+) -> Vec<Vec<Option<i64>>> {
+    let mut found = Vec::new();
+    for batch in scan(snapshot, ScanKind::Rows { valid, system }, commit) {
+        found.extend((0..batch.num_rows()).map(|row| ints(&batch, 0..columns + 1, row)));
+    }
+    found.sort();
+    found
+}
+
+/// The same through point look-ups of each key.
+pub fn looked_up(snapshot: &Snapshot, keys: &[u32], bounds: Bounds, columns: usize) -> Vec<Vec<Option<i64>>> {
+    let key = |k: &u32| key_bytes([&Cell::Int(*k as i64)]);
+    let requests: Vec<PointRequest> = keys.iter().map(|k| PointRequest { key: key(k), bounds }).collect();
+    let projection: Vec<ColumnId> = (0..=columns as u32).map(ColumnId).collect();
+    let (_, batch) = snapshot.points(TABLE, &requests, &projection).expect("points");
+    let mut found: Vec<_> = (0..batch.num_rows()).map(|row| ints(&batch, 0..columns + 1, row)).collect();
+    found.sort();
+    found
+}
+
+/// All interval rows.
+pub fn intervals(snapshot: &Snapshot, columns: usize, commit: u64) -> Vec<Shown> {
+    let mut found = Vec::new();
+    for batch in scan(snapshot, ScanKind::Intervals { valid: RangeSpec::All, system: RangeSpec::All }, commit)
+    {
+        for row in 0..batch.num_rows() {
+            let times = ints(&batch, columns + 1..columns + 5, row);
+            let times: Vec<i64> = times.into_iter().flatten().collect();
+            let key = ints(&batch, 0..1, row)[0].expect("a key");
+            found.push((key, times.try_into().expect("four times"), ints(&batch, 1..columns + 1, row)));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What the model says of the same.
+pub fn expected_intervals(model: &Model, commit: u64) -> Vec<Shown> {
+    let mut found = Vec::new();
+    for key in model.keys() {
+        for Rectangle { valid, system, image } in model.rectangles(key, commit, None) {
+            found.push((key as i64, [valid.0, valid.1, system.0, system.1], image));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// What the model says of rows at a point.
+pub fn expected_rows(model: &Model, valid: i64, system: i64, commit: u64) -> Vec<Vec<Option<i64>>> {
+    let row = |key: &u32| {
+        let image = model.row(*key, (valid != FOREVER).then_some(valid), system, commit)?;
+        Some(std::iter::once(Some(*key as i64)).chain(image.into_values().map(ModelCell::shown)).collect())
+    };
+    let mut rows: Vec<Vec<Option<i64>>> = model.keys().iter().filter_map(row).collect();
+    rows.sort();
+    rows
+}
