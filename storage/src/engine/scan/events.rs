@@ -100,7 +100,7 @@ impl EventScan {
         let mut writers = vec![Writer::Null; columns.len()];
         let mut scratch = crate::timeline::Scratch::default();
         scratch.limit_steps(u64::MAX);
-        let mut rows: Vec<(Event, bool, Vec<(u32, u32)>)> = Vec::with_capacity(events.len());
+        let mut rows = Vec::with_capacity(events.len());
         for number in history.key_range(0) {
             let event = history.event(number);
             if event.commit > self.commit || event.op == Op::MovedAway {
