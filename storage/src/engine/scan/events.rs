@@ -15,6 +15,9 @@ use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::datatypes::{DataType, Field};
 use std::sync::Arc;
 
+/// Where the value of each projected column stands.
+type Picks = Vec<(u32, u32)>;
+
 pub(crate) struct EventScan {
     groups: Groups,
     walk: KeyWalk,
@@ -100,7 +103,7 @@ impl EventScan {
         let mut writers = vec![Writer::Null; columns.len()];
         let mut scratch = crate::timeline::Scratch::default();
         scratch.limit_steps(u64::MAX);
-        let mut rows = Vec::with_capacity(events.len());
+        let mut rows: Vec<(Event, bool, Picks)> = Vec::with_capacity(events.len());
         for number in history.key_range(0) {
             let event = history.event(number);
             if event.commit > self.commit || event.op == Op::MovedAway {
