@@ -23,7 +23,19 @@ use clap::Parser;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// A panic of a query is told as an error by the runner; any other keeps the usual words.
+fn tell_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let thread = std::thread::current();
+        if thread.name().is_none_or(|name| name != runner::QUERY_THREAD) {
+            usual(info);
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    tell_panics();
     match commands::run(args::Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.closed_pipe => ExitCode::SUCCESS,

@@ -6,10 +6,11 @@ use crate::interrupt;
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::{Mode, Renderer};
 use crate::terminal;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// How often a wait looks for signals.
 const POLL: Duration = Duration::from_millis(25);
@@ -34,7 +35,7 @@ pub struct Report {
 /// Runs statements of one session.
 pub struct Runner {
     backend: Arc<dyn Backend>,
-    runtime: Option<Runtime>,
+    runtime: Mutex<Arc<Runtime>>,
     /// Time a statement may take.
     pub timeout: Option<Duration>,
     /// Whether a long wait shows the time on stderr.
@@ -44,13 +45,8 @@ pub struct Runner {
 impl Runner {
     /// A runner with worker threads of its own.
     pub fn new(backend: Arc<dyn Backend>) -> Outcome<Runner> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("query")
-            .thread_stack_size(8 << 20)
-            .enable_all()
-            .build()
-            .map_err(|e| Failure::io("cannot start threads for queries", &e))?;
-        Ok(Runner { backend, runtime: Some(runtime), timeout: None, progress: false })
+        let runtime = Mutex::new(new_runtime()?);
+        Ok(Runner { backend, runtime, timeout: None, progress: false })
     }
 
     /// The session.
@@ -63,22 +59,21 @@ impl Runner {
         let started = Instant::now();
         let (parts, received) = mpsc::channel(PARTS_MAX);
         let query = self.backend.run(statement, parts);
-        let Some(runtime) = &self.runtime else {
-            return Err(Failure::new(Exit::Failed, "the shell is closing"));
-        };
+        let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let task = runtime.spawn(query);
-        let abort = task.abort_handle();
         let mut wait = Wait { started, timeout: self.timeout, progress: self.progress, shown: false };
-        let rendered = render(runtime, received, &mut wait, renderer);
+        let rendered = render(&runtime, received, &mut wait, renderer);
         wait.clear_line();
-        let (rows, notes) = rendered.inspect_err(|_| abort.abort())?;
+        let (rows, notes) = match rendered {
+            Ok(rendered) => rendered,
+            Err(failure) => {
+                self.give_up(&runtime, task);
+                return Err(failure);
+            }
+        };
         let summary = match runtime.block_on(task) {
             Ok(summary) => summary?,
-            Err(e) if e.is_cancelled() => return Err(cancelled()),
-            Err(_) => {
-                return Err(Failure::new(Exit::Failed, "the query failed inside the engine (a panic)")
-                    .hint("please report it with the statement; the store itself is not harmed"));
-            }
+            Err(e) => return Err(panicked(e)),
         };
         let took = started.elapsed();
         crate::log::debug(|| format!("{statement}: {rows:?} rows in {took:?}"));
@@ -86,14 +81,61 @@ impl Runner {
     }
 }
 
+impl Runner {
+    /// Cancels a query. One that does not yield keeps its threads; the next query gets new ones.
+    fn give_up(&self, runtime: &Arc<Runtime>, task: JoinHandle<Outcome<Summary>>) {
+        task.abort();
+        let ended = runtime.block_on(async { tokio::time::timeout(POLL * 2, task).await.is_ok() });
+        if ended {
+            return;
+        }
+        if let Ok(fresh) = new_runtime() {
+            let old =
+                std::mem::replace(&mut *self.runtime.lock().unwrap_or_else(PoisonError::into_inner), fresh);
+            // Dropping a runtime waits for its threads, which may take as long as the query.
+            std::mem::forget(old);
+        }
+    }
+}
+
 impl Drop for Runner {
     /// A query that does not yield must not keep the process.
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
+        let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(idle) = new_idle_runtime()
+            && let Some(runtime) = Arc::into_inner(std::mem::replace(runtime, Arc::new(idle)))
+        {
             runtime.shutdown_background();
         }
     }
 }
+
+fn new_runtime() -> Outcome<Arc<Runtime>> {
+    tokio::runtime::Builder::new_multi_thread()
+        .thread_name(QUERY_THREAD)
+        .thread_stack_size(8 << 20)
+        .enable_all()
+        .build()
+        .map(Arc::new)
+        .map_err(|e| Failure::io("cannot start threads for queries", &e))
+}
+
+fn new_idle_runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().build()
+}
+
+/// A panic of the engine, as an error; the shell lives on.
+fn panicked(e: tokio::task::JoinError) -> Failure {
+    let Ok(payload) = e.try_into_panic() else { return cancelled() };
+    let text =
+        payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
+    let text = text.map(|t| format!(": {t}")).unwrap_or_default();
+    Failure::new(Exit::Failed, format!("the query failed inside the engine{text}"))
+        .hint("this is a fault of asofdb: please report it with the statement; the store is not harmed")
+}
+
+/// Name of the threads that queries run on; their panics are told as errors.
+pub const QUERY_THREAD: &str = "asof-query";
 
 struct Wait {
     started: Instant,
@@ -198,7 +240,19 @@ mod tests {
     }
 
     #[test]
+    fn queries_that_hold_every_thread_do_not_starve_the_next() {
+        let mut runner = Runner::new(Arc::new(Fake::default())).unwrap();
+        runner.timeout = Some(Duration::from_millis(60));
+        let mut csv = renderer(Mode::Csv, Box::new(std::io::sink()), &Options::default());
+        for _ in 0..8 {
+            assert!(runner.run("spin", csv.as_mut()).is_err());
+        }
+        runner.timeout = Some(Duration::from_secs(4));
+        assert_eq!(runner.run("rows 3", csv.as_mut()).unwrap().rows, Some(3));
+    }
+
+    #[test]
     fn a_panic_is_an_error() {
-        assert!(run("panic", None).unwrap_err().message.contains("panic"));
+        assert_eq!(run("panic", None).unwrap_err().message, "the query failed inside the engine: on purpose");
     }
 }

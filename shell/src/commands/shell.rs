@@ -15,13 +15,13 @@ pub fn run(path: &Path, manner: Manner) -> Outcome {
     let name = store_name(path);
     let title = match backend.last_commit() {
         Some((seq, at)) => format!(
-            "asof {}: {} at commit {seq} ({}). \\? lists the commands, Ctrl-D leaves.",
+            "asof {}: {}, commit {seq} ({})\n\\? lists the commands, Ctrl-D leaves",
             env!("CARGO_PKG_VERSION"),
             path.display(),
             format_instant(at)
         ),
         None => format!(
-            "asof {}: {} is empty. \\? lists the commands.",
+            "asof {}: {} is empty\n\\? lists the commands, Ctrl-D leaves",
             env!("CARGO_PKG_VERSION"),
             path.display()
         ),

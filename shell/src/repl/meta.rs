@@ -181,19 +181,41 @@ pub fn words(text: &str) -> Result<Vec<String>, String> {
     Ok(found)
 }
 
+/// Columns of the help.
+const HELP_COLUMNS: usize = 79;
+/// Columns of the left side of the help.
+const USAGE_COLUMNS: usize = 36;
+
+/// Breaks a text into lines of at most `width` columns.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > width {
+            lines.push(word.to_owned());
+        } else {
+            let blank = if lines[last].is_empty() { "" } else { " " };
+            lines[last] += &format!("{blank}{word}");
+        }
+    }
+    lines
+}
+
 /// The help: all commands, or those that speak of `word`.
 pub fn help(word: &str) -> String {
     let word = word.trim_start_matches(['\\', '.']).to_lowercase();
     let line = |m: &Meta| {
         let usage = format!("\\{} {}", m.names[0], m.arguments);
-        let also = match m.names.len() {
-            1 => String::new(),
-            _ => format!(
-                "  (also {})",
-                m.names[1..].iter().map(|n| format!("\\{n}")).collect::<Vec<_>>().join(", ")
-            ),
+        let also: Vec<String> = m.names[1..].iter().map(|n| format!("\\{n}")).collect();
+        let text = if also.is_empty() {
+            m.help.to_owned()
+        } else {
+            format!("{} (also {})", m.help, also.join(", "))
         };
-        format!("  {usage:<36} {}{also}\n", m.help)
+        let mut lines = wrap(&text, HELP_COLUMNS - USAGE_COLUMNS).into_iter();
+        let first = lines.next().unwrap_or_default();
+        let more: String = lines.map(|l| format!("{:USAGE_COLUMNS$}{l}\n", "")).collect();
+        format!("  {usage:<width$}{first}\n{more}", width = USAGE_COLUMNS - 2)
     };
     let about = |m: &&Meta| {
         word.is_empty() || m.names.contains(&word.as_str()) || m.help.to_lowercase().contains(&word)
@@ -237,7 +259,8 @@ mod tests {
         for meta in &TABLE {
             assert!(help("").contains(&format!("\\{} ", meta.names[0])), "{meta:?}");
         }
-        assert!(help("timeline").lines().count() == 1 && help("zzz").starts_with("no command"));
+        assert!(help("").lines().all(|l| l.len() < 80), "{}", help(""));
+        assert!(help("timeline").starts_with("  \\timeline") && help("zzz").starts_with("no command"));
     }
 
     #[test]
