@@ -36,6 +36,8 @@ pub struct Report {
 pub struct Runner {
     backend: Arc<dyn Backend>,
     runtime: Mutex<Arc<Runtime>>,
+    /// Waits and keeps the time: threads that queries hold cannot.
+    waiting: Runtime,
     /// Time a statement may take.
     pub timeout: Option<Duration>,
     /// Whether a long wait shows the time on stderr.
@@ -46,7 +48,9 @@ impl Runner {
     /// A runner with worker threads of its own.
     pub fn new(backend: Arc<dyn Backend>) -> Outcome<Runner> {
         let runtime = Mutex::new(new_runtime()?);
-        Ok(Runner { backend, runtime, timeout: None, progress: false })
+        let waiting =
+            new_waiting_runtime().map_err(|e| Failure::io("cannot keep the time for queries", &e))?;
+        Ok(Runner { backend, runtime, waiting, timeout: None, progress: false })
     }
 
     /// The session.
@@ -62,16 +66,17 @@ impl Runner {
         let runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let task = runtime.spawn(query);
         let mut wait = Wait { started, timeout: self.timeout, progress: self.progress, shown: false };
-        let rendered = render(&runtime, received, &mut wait, renderer);
+        let rendered = render(&self.waiting, received, &mut wait, renderer);
         wait.clear_line();
         let (rows, notes) = match rendered {
             Ok(rendered) => rendered,
             Err(failure) => {
-                self.give_up(&runtime, task);
+                drop(runtime);
+                self.give_up(&task);
                 return Err(failure);
             }
         };
-        let summary = match runtime.block_on(task) {
+        let summary = match self.waiting.block_on(task) {
             Ok(summary) => summary?,
             Err(e) => return Err(panicked(e)),
         };
@@ -82,18 +87,14 @@ impl Runner {
 }
 
 impl Runner {
-    /// Cancels a query. One that does not yield keeps its threads; the next query gets new ones.
-    fn give_up(&self, runtime: &Arc<Runtime>, task: JoinHandle<Outcome<Summary>>) {
+    /// Cancels a query. What it has started may not yield, so the next query gets new threads.
+    fn give_up(&self, task: &JoinHandle<Outcome<Summary>>) {
         task.abort();
-        let ended = runtime.block_on(async { tokio::time::timeout(POLL * 2, task).await.is_ok() });
-        if ended {
-            return;
-        }
         if let Ok(fresh) = new_runtime() {
-            let old =
-                std::mem::replace(&mut *self.runtime.lock().unwrap_or_else(PoisonError::into_inner), fresh);
-            // Dropping a runtime waits for its threads, which may take as long as the query.
-            std::mem::forget(old);
+            let mut current = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(old) = Arc::into_inner(std::mem::replace(&mut *current, fresh)) {
+                old.shutdown_background();
+            }
         }
     }
 }
@@ -102,7 +103,7 @@ impl Drop for Runner {
     /// A query that does not yield must not keep the process.
     fn drop(&mut self) {
         let runtime = self.runtime.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(idle) = new_idle_runtime()
+        if let Ok(idle) = new_waiting_runtime()
             && let Some(runtime) = Arc::into_inner(std::mem::replace(runtime, Arc::new(idle)))
         {
             runtime.shutdown_background();
@@ -120,8 +121,8 @@ fn new_runtime() -> Outcome<Arc<Runtime>> {
         .map_err(|e| Failure::io("cannot start threads for queries", &e))
 }
 
-fn new_idle_runtime() -> std::io::Result<Runtime> {
-    tokio::runtime::Builder::new_current_thread().build()
+fn new_waiting_runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_time().build()
 }
 
 /// A panic of the engine, as an error; the shell lives on.
@@ -176,7 +177,7 @@ fn cancelled() -> Failure {
 }
 
 fn render(
-    runtime: &Runtime,
+    waiting: &Runtime,
     mut parts: mpsc::Receiver<Part>,
     wait: &mut Wait,
     renderer: &mut dyn Renderer,
@@ -185,7 +186,7 @@ fn render(
     let write = |e: std::io::Error| Failure::io("cannot write the answer", &e);
     loop {
         wait.check()?;
-        let next = runtime.block_on(async { tokio::time::timeout(POLL, parts.recv()).await });
+        let next = waiting.block_on(async { tokio::time::timeout(POLL, parts.recv()).await });
         match next {
             Err(_) => continue,
             Ok(None) => break,
@@ -237,6 +238,13 @@ mod tests {
         let failure = run("spin", Some(Duration::from_millis(100))).unwrap_err();
         assert_eq!(failure.exit, Exit::Timeout);
         assert!(started.elapsed() < Duration::from_secs(2));
+    }
+
+    #[test]
+    fn the_time_is_kept_while_every_thread_is_held() {
+        let started = Instant::now();
+        assert_eq!(run("hog", Some(Duration::from_millis(100))).unwrap_err().exit, Exit::Timeout);
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     }
 
     #[test]

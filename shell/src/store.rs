@@ -17,7 +17,7 @@ pub fn now() -> i64 {
 }
 
 /// A session over the store in `path`, opened for reading.
-pub fn session(path: &Path, _params: &[(String, String)]) -> Outcome<Arc<dyn Backend>> {
+pub fn session(path: &Path, _params: &[(String, String)], _explain: bool) -> Outcome<Arc<dyn Backend>> {
     reader(path)?;
     Err(Failure::new(Exit::Failed, "questions are not supported yet"))
 }
@@ -58,8 +58,7 @@ fn open_failure(path: &Path, e: &asofdb::Error) -> Failure {
     let failure = failure(e);
     match path.exists() {
         true => failure,
-        false => Failure { exit: Exit::Usage, ..failure }
-            .hint("asof ingest STORE SOURCE... makes a store; asof demo makes one to play with"),
+        false => Failure { exit: Exit::Usage, ..failure },
     }
 }
 

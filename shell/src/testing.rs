@@ -28,6 +28,12 @@ async fn answer(statement: String, parts: Sender<Part>) -> Result<Summary, Failu
         }
         ["fail"] => return Err(Failure::new(Exit::Failed, "it failed")),
         ["spin"] => std::thread::sleep(Duration::from_secs(5)),
+        ["hog"] => {
+            for _ in 0..64 {
+                tokio::spawn(async { std::thread::sleep(Duration::from_secs(5)) });
+            }
+            std::future::pending::<()>().await;
+        }
         ["panic"] => panic!("on purpose"),
         _ => {}
     }

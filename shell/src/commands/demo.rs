@@ -32,7 +32,7 @@ pub fn run(args: &DemoArgs, manner: Manner) -> Outcome {
     for file in &EVENTS {
         take(&args.dir, &events, file, manner)?;
     }
-    let runner = Runner::new(store::session(&args.dir, &[])?)?;
+    let runner = Runner::new(store::session(&args.dir, &[], false)?)?;
     for (number, question) in QUESTIONS.iter().enumerate() {
         ask(&runner, number + 1, question)?;
     }

@@ -32,7 +32,7 @@ pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
             .hint("zstd is"));
     }
     interrupt::install();
-    let backend = store::session(&places.store, &[])?;
+    let backend = store::session(&places.store, &[], false)?;
     if backend.names().tables.iter().all(|t| t.name != *table) {
         let names = backend.names();
         let failure = Failure::new(Exit::Failed, format!("there is no table {table}"));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// Opens the shell; where standard input is no terminal it runs what comes in.
 pub fn run(path: &Path, manner: Manner) -> Outcome {
-    let backend = store::session(path, &[])?;
+    let backend = store::session(path, &[], true)?;
     let name = store_name(path);
     let title = match backend.last_commit() {
         Some((seq, at)) => format!(

@@ -28,7 +28,7 @@ pub fn run(args: &SqlArgs, manner: Manner) -> Outcome {
     let sources = sources(args, places.rest)?;
     let mode = mode(args, manner)?;
     interrupt::install();
-    let mut runner = Runner::new(store::session(&places.store, &args.param)?)?;
+    let mut runner = Runner::new(store::session(&places.store, &args.param, false)?)?;
     runner.timeout = args.timeout;
     runner.progress = terminal::stderr_is_terminal() && !manner.quiet;
     let options = Options {

@@ -13,7 +13,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// The widest cell on a terminal; longer values end in an ellipsis.
 const CELL_COLUMNS_MAX: usize = 60;
 /// Columns of a terminal that a cell is cut down to where the row would not fit.
-const CELL_COLUMNS_TIGHT: usize = 24;
+const CELL_COLUMNS_TIGHT: usize = 27;
 
 /// How the lines are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

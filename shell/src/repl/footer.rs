@@ -14,8 +14,12 @@ pub fn lines(report: &Report, timing: bool) -> Vec<String> {
     if timing {
         first.push(took(report.took));
     }
-    first.extend(report.summary.applied.iter().cloned());
+    let mut applied = report.summary.applied.clone();
+    if applied.len() == 1 {
+        first.append(&mut applied);
+    }
     let mut lines = vec![first.join(" \u{b7} ")];
+    lines.append(&mut applied);
     lines.extend(report.notes.iter().map(|n| format!("note: {n}")));
     lines.extend(report.summary.notices.iter().map(|n| format!("note: {n}")));
     if report.rows == Some(0) {

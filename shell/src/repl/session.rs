@@ -321,7 +321,11 @@ impl Shell {
     fn history(&mut self, rest: &str) -> Outcome {
         let (table, _, condition) = self.key(rest, "history")?;
         let name = table.name.replace('\'', "''");
-        self.statement(&format!("SELECT * FROM history('{name}') WHERE {condition}"))
+        let columns: Vec<String> = table.columns.iter().map(|c| identifier(&c.name)).collect();
+        self.statement(&format!(
+            "SELECT \"_operation\", \"__START_AT\", {}, \"__COMMIT_SEQ\" FROM history('{name}') WHERE {condition}",
+            columns.join(", ")
+        ))
     }
 
     fn timeline(&mut self, rest: &str) -> Outcome {
