@@ -90,6 +90,7 @@ impl Failure {
     }
 
     /// The same failure at a place.
+    #[cfg(test)]
     pub fn at(mut self, place: Place) -> Failure {
         self.place = Some(place);
         self

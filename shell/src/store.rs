@@ -1,6 +1,8 @@
 //! The library behind the shell: opens stores, makes sessions of them, and turns the library's
 //! errors into ours.
 
+mod session;
+
 use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
 use asofdb::intake::FileMessages;
@@ -17,9 +19,9 @@ pub fn now() -> i64 {
 }
 
 /// A session over the store in `path`, opened for reading.
-pub fn session(path: &Path, _params: &[(String, String)], _explain: bool) -> Outcome<Arc<dyn Backend>> {
-    reader(path)?;
-    Err(Failure::new(Exit::Failed, "questions are not supported yet"))
+/// With `explain`, empty answers say why.
+pub fn session(path: &Path, params: &[(String, String)], explain: bool) -> Outcome<Arc<dyn Backend>> {
+    Ok(Arc::new(session::Live::open(&reader(path)?, params, explain)?))
 }
 
 /// Takes `sources` into the store in `path`, which is made if there is none; a source that is not
@@ -45,6 +47,17 @@ pub fn ingest(
 pub fn writer(path: &Path) -> Outcome<Store> {
     crate::log::info(|| format!("opening {} to write", path.display()));
     Store::create(path).map_err(|e| failure(&e))
+}
+
+/// Opens a store that is there to keep it in order.
+pub fn upkeep(path: &Path) -> Outcome<Store> {
+    crate::log::info(|| format!("opening {} for upkeep", path.display()));
+    Store::open(path).map_err(|e| open_failure(path, &e))
+}
+
+/// An error of the engine.
+pub fn engine_failure(e: asofdb_storage::engine::Error) -> Failure {
+    failure(&e.into())
 }
 
 /// Opens a store that is there for questions.

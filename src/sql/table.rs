@@ -15,6 +15,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names of the interval columns, in the order the engine yields them.
@@ -76,7 +77,10 @@ impl TemporalTable {
                 .take(intervals)
                 .map(|(name, ty)| Field::new(*name, axis_type(ty), true)),
         );
-        let schema = Arc::new(Schema::new(fields));
+        // The optimizer takes two scans of one name and one schema for the same scan and runs it once;
+        // scans with other clocks must differ in what it compares.
+        let clocks = HashMap::from([("asof.clocks".to_owned(), format!("{shape:?} {bounds:?}"))]);
+        let schema = Arc::new(Schema::new_with_metadata(fields, clocks));
         TemporalTable { context, meta, bounds, shape, table_schema, schema }
     }
 

@@ -23,8 +23,6 @@ pub fn refuse(command: &Command) -> Outcome {
             ("retention", "'asof compact' gives back what merging can; nothing is ever cut yet")
         }
         Command::Doctor(_) => ("doctor", "asof status and asof verify"),
-        Command::Status(_) => ("status", "asof sql STORE \"SELECT * FROM commits()\""),
-        Command::Compact(_) | Command::Verify(_) | Command::Rebuild(_) => ("upkeep", "nothing needs it yet"),
         _ => ("this command", "asof --help"),
     };
     Err(Failure::usage(format!("{name} is not supported yet")).hint(format!("instead: {instead}")))

@@ -8,6 +8,7 @@ mod quarantine;
 mod script;
 mod shell;
 mod sql;
+mod upkeep;
 
 use crate::args::{Cli, Command};
 use crate::outcome::{Failure, Outcome};
@@ -48,6 +49,10 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Sql(args)) => sql::run(&args, manner),
         Some(Command::Demo(args)) => demo::run(&args, manner),
         Some(Command::Ingest(args)) => ingest::run(&args, manner),
+        Some(Command::Status(args)) => upkeep::status(&args, manner),
+        Some(Command::Compact(args)) => upkeep::compact(&args, manner),
+        Some(Command::Verify(args)) => upkeep::verify(&args, manner),
+        Some(Command::Rebuild(args)) => upkeep::rebuild(&args, manner),
         Some(Command::Quarantine(command)) => quarantine::run(&command, manner),
         Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),

@@ -13,7 +13,7 @@ mod session;
 mod session_tests;
 pub mod timeline;
 
-pub use session::{Collect, Screen, Shell, Step, move_place};
+pub use session::{Screen, Shell, Step, move_place};
 
 use crate::interrupt;
 use crate::outcome::{Failure, Outcome};

@@ -18,11 +18,15 @@ use datafusion::physical_plan::{
 };
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Batches, made as they are asked for.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 /// Begins to make them.
 pub(crate) type Make = Arc<dyn Fn() -> Result<Batches> + Send + Sync>;
+
+/// Numbers the calls of table functions.
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// A table made by a function.
 pub(crate) struct ComputedTable {
@@ -33,6 +37,12 @@ pub(crate) struct ComputedTable {
 
 impl ComputedTable {
     pub fn provider(label: String, schema: SchemaRef, make: Make) -> Arc<dyn TableProvider> {
+        // The optimizer takes two scans of one name and one schema for the same scan and runs it once;
+        // calls with other arguments must differ in what it compares.
+        let mut metadata = schema.metadata().clone();
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        metadata.insert("asof.call".to_owned(), format!("{label} {call}"));
+        let schema = Arc::new(schema.as_ref().clone().with_metadata(metadata));
         Arc::new(ComputedTable { label, schema, make })
     }
 
@@ -145,7 +155,7 @@ impl ExecutionPlan for ComputedExec {
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
         let sender = builder.tx();
-        let (make, projection) = (self.make.clone(), self.projection.clone());
+        let (make, projection, schema) = (self.make.clone(), self.projection.clone(), self.schema());
         let mut left = self.limit.unwrap_or(usize::MAX);
         builder.spawn_blocking(move || {
             for batch in make()? {
@@ -156,6 +166,7 @@ impl ExecutionPlan for ComputedExec {
                 };
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
+                let batch = batch.with_schema(schema.clone())?;
                 if sender.blocking_send(Ok(batch)).is_err() || left == 0 {
                     break;
                 }

@@ -1,0 +1,170 @@
+//! `asof status`, `compact`, `verify` and `rebuild`.
+
+use super::{Manner, print, print_json};
+use crate::args::{CompactArgs, StatusArgs, VerifyArgs};
+use crate::outcome::{Exit, Failure, Outcome};
+use crate::render::escape::visible;
+use crate::store as library;
+use asofdb::time::format_instant;
+use asofdb_storage::engine::{Status, VerifyReport};
+use serde_json::json;
+use std::fmt::Write;
+use std::time::Instant;
+
+/// Shows what the store holds.
+pub fn status(args: &StatusArgs, manner: Manner) -> Outcome {
+    let path = args.store.path()?;
+    let store = library::reader(path)?;
+    let status = store.engine().status().map_err(library::engine_failure)?;
+    if manner.json {
+        return print_json(&serde_json::to_value(&status).unwrap_or_default());
+    }
+    print(&status_text(&path.display().to_string(), &status))
+}
+
+fn status_text(name: &str, status: &Status) -> String {
+    let mut out = String::new();
+    let at = status.commit_at.map(|at| format!(" ({})", format_instant(at))).unwrap_or_default();
+    let _ = writeln!(out, "store        {}", visible(name));
+    let _ = writeln!(out, "last commit  {}{at}", status.commit);
+    let _ = writeln!(out, "events       {} ({} not in runs yet)", status.events, status.memory_events);
+    let quarantine = if status.quarantined > 0 {
+        format!("  look: asof quarantine list {}", visible(name))
+    } else {
+        String::new()
+    };
+    let _ = writeln!(out, "quarantined  {}{quarantine}", status.quarantined);
+    let _ = writeln!(
+        out,
+        "bytes        {} log, {} runs, {} index",
+        bytes(status.log_bytes),
+        bytes(status.run_bytes),
+        bytes(status.index_bytes)
+    );
+    let _ = writeln!(out, "writer       {}", status.writer.as_deref().map_or("none".into(), visible));
+    if let Some(head) = &status.head {
+        let _ = writeln!(out, "head         {head}");
+    }
+    if let Some(error) = &status.background_error {
+        let _ = writeln!(out, "background   failed: {}", visible(error));
+    }
+    let width = status.tables.iter().map(|t| t.name.len()).max().unwrap_or(0);
+    for table in &status.tables {
+        let _ = writeln!(
+            out,
+            "table        {:<width$}  {} events, {} columns, key ({}), {} in {} runs",
+            visible(&table.name),
+            table.events,
+            table.columns,
+            visible(&table.key.join(", ")),
+            bytes(table.run_bytes),
+            table.runs
+        );
+    }
+    out
+}
+
+/// Damage ends with 4. The library counts an unknown head as damage; to people it is another history.
+fn judge(name: &str, args: &VerifyArgs, report: &VerifyReport) -> Outcome {
+    let other_history = args.head.is_some() && report.head_at.is_none();
+    match &report.damage[..] {
+        [] => Ok(()),
+        [only] if other_history => {
+            Err(Failure::new(Exit::Failed, only.clone()).hint(format!("the head now is {}", report.head)))
+        }
+        damage => {
+            let mut failure = Failure::new(Exit::Damaged, format!("{name}: {} damaged places", damage.len()));
+            failure.message.extend(damage.iter().take(20).map(|d| format!("\n  {d}")));
+            Err(failure.hint("damaged runs and indexes: asof rebuild; a damaged log: a copy of the store"))
+        }
+    }
+}
+
+/// Bytes as people read them.
+fn bytes(n: u64) -> String {
+    match n {
+        0..1_024 => format!("{n} B"),
+        1_024..1_048_576 => format!("{:.1} KiB", n as f64 / 1_024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", n as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", n as f64 / 1_073_741_824.0),
+    }
+}
+
+/// Merges runs.
+pub fn compact(args: &CompactArgs, manner: Manner) -> Outcome {
+    let started = Instant::now();
+    let store = library::upkeep(args.store.path()?)?;
+    let before = store.engine().status().map_err(library::engine_failure)?.run_bytes;
+    let merges = store.engine().compact().map_err(library::engine_failure)?;
+    let after = store.engine().status().map_err(library::engine_failure)?.run_bytes;
+    if manner.json {
+        return print_json(&json!({"merges": merges, "run_bytes_before": before, "run_bytes_after": after}));
+    }
+    match merges {
+        0 => manner.say("nothing to do"),
+        n => manner.say(&format!(
+            "{n} merges, runs went from {} to {} in {:.1} s",
+            bytes(before),
+            bytes(after),
+            started.elapsed().as_secs_f64()
+        )),
+    }
+    Ok(())
+}
+
+/// Makes the derived files anew.
+pub fn rebuild(args: &CompactArgs, manner: Manner) -> Outcome {
+    let started = Instant::now();
+    let store = library::upkeep(args.store.path()?)?;
+    store.engine().rebuild().map_err(library::engine_failure)?;
+    let events = store.engine().status().map_err(library::engine_failure)?.events;
+    if manner.json {
+        return print_json(&json!({"events": events}));
+    }
+    manner.say(&format!(
+        "runs and index of {events} events made anew from the log in {:.1} s",
+        started.elapsed().as_secs_f64()
+    ));
+    Ok(())
+}
+
+/// Checks the store; differences end with 1, damage with 4.
+pub fn verify(args: &VerifyArgs, manner: Manner) -> Outcome {
+    let path = args.store.path()?;
+    if args.full {
+        return Err(Failure::usage("--full is not supported yet").hint(
+            "'asof verify' reads every frame and every run; 'asof rebuild' recomputes what is derived",
+        ));
+    }
+    let store = library::reader(path)?;
+    let report = store.engine().verify(args.head.as_deref()).map_err(library::engine_failure)?;
+    if manner.json {
+        let head_at = report.head_at.map(|c| c.0);
+        print_json(
+            &json!({"frames": report.frames, "runs": report.runs, "head": report.head, "head_at": head_at, "damage": report.damage}),
+        )?;
+    }
+    judge(&path.display().to_string(), args, &report)?;
+    if !manner.json {
+        let mut text =
+            format!("good: {} frames, {} runs\nhead {}\n", report.frames, report.runs, report.head);
+        if let Some(commit) = report.head_at {
+            let _ = writeln!(text, "history up to commit {commit} is the history that was");
+        }
+        print(&text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(
+            [bytes(0), bytes(1023), bytes(1536), bytes(5 << 20), bytes(3 << 30)],
+            ["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "3.0 GiB"]
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! What only a process can show: closed pipes, signals, the environment, two processes at one store.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// A question that takes minutes and never yields.
+const LONG: &str = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 200000) b WHERE a.value + b.value = 7";
+
+fn asof(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_asof"));
+    command.current_dir(dir).env_remove("ASOF_STORE").env_remove("ASOF_LOG").env("NO_COLOR", "1");
+    command
+}
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (status.code().unwrap_or(-1), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+fn store() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.ndjson"), "{\"id\":1,\"v\":\"a\"}\n{\"id\":2,\"v\":\"b\"}\n").unwrap();
+    let (code, out, err) =
+        run(asof(dir.path()).args(["ingest", "s", "t.ndjson", "--table", "t", "--key", "id"]));
+    assert_eq!(code, 0, "{out}{err}");
+    dir
+}
+
+#[test]
+fn the_environment_names_the_store_and_asks_for_a_log() {
+    let dir = store();
+    let asked = run(asof(dir.path()).env("ASOF_STORE", "s").args(["sql", "SELECT count(*) AS n FROM t"]));
+    assert_eq!(asked, (0, "n\n2\n".into(), String::new()));
+    assert!(
+        run(asof(dir.path()).env("ASOF_STORE", "s").arg("status")).1.contains("table        t  2 events")
+    );
+    let (_, out, err) = run(asof(dir.path()).env("ASOF_LOG", "debug").args(["sql", "s", "SELECT 1 AS x"]));
+    assert_eq!(out, "x\n1\n");
+    assert!(err.contains("debug: SELECT 1 AS x"), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    let dir = store();
+    let mut child = asof(dir.path())
+        .args(["sql", "s", "SELECT * FROM generate_series(1, 5000000)"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((line.as_str(), output.status.code()), ("value\n", Some(0)));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_script_at_once() {
+    let dir = store();
+    let child = asof(dir.path())
+        .args(["sql", "s", LONG])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(700));
+    let started = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: cancelled\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_intake_that_is_asked_to_stop_commits_and_leaves_with_0() {
+    use std::io::Write;
+    let dir = store();
+    let mut child = asof(dir.path())
+        .args(["ingest", "s", "-", "--table", "t", "--key", "id", "--source-name", "pipe"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let lines: String = (10..60_000).map(|i| format!("{{\"id\":{i},\"v\":\"x\"}}\n")).collect();
+    stdin.write_all(lines.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    std::thread::sleep(Duration::from_millis(200));
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let (_, out, _) = run(asof(dir.path()).args(["sql", "s", "SELECT count(*) > 2 AS more FROM t"]));
+    assert_eq!(out, "more\ntrue\n", "{said}");
+}
+
+#[test]
+fn a_second_writer_is_told_who_holds_the_store() {
+    let dir = store();
+    let mut child = asof(dir.path())
+        .args(["ingest", "s", "-", "--table", "t", "--key", "id"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = child.id().to_string();
+    for _ in 0..100 {
+        if run(asof(dir.path()).args(["status", "s"])).1.contains(&format!("process {id} ")) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let busy = run(asof(dir.path()).args(["ingest", "s", "t.ndjson", "--table", "t", "--key", "id"]));
+    let asked = run(asof(dir.path()).args(["sql", "s", "SELECT count(*) AS n FROM t"]));
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(busy.0, 3, "{}", busy.2);
+    assert!(busy.2.starts_with("error:") && busy.2.contains(&id), "{}", busy.2);
+    assert_eq!(asked.1, "n\n2\n");
+}
+
+#[test]
+fn parquet_and_arrow_go_to_pipes() {
+    let dir = store();
+    let out =
+        asof(dir.path()).args(["sql", "s", "SELECT * FROM t", "-o", "parquet"]).output().unwrap().stdout;
+    assert_eq!((&out[..4], &out[out.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
+    let (code, _, err) = run(asof(dir.path()).args(["export", "s", "t", "out"]));
+    assert_eq!(code, 0, "{err}");
+    assert!(std::fs::read(dir.path().join("out/t.parquet")).unwrap().starts_with(b"PAR1"));
+    let (code, _, err) = run(asof(dir.path()).args(["export", "s", "tt", "out"]));
+    assert_eq!((code, err.as_str()), (1, "error: there is no table tt\nhint: did you mean t?\n"));
+}
+
+#[test]
+fn upkeep_says_what_it_did() {
+    let dir = store();
+    for command in ["compact", "rebuild", "verify"] {
+        let (code, _, err) = run(asof(dir.path()).args([command, "s"]));
+        assert_eq!(code, 0, "{command}: {err}");
+    }
+    let (_, out, _) = run(asof(dir.path()).args(["sql", "s", "SELECT v FROM t ORDER BY id"]));
+    assert_eq!(out, "v\na\nb\n");
+    let (code, out, _) = run(asof(dir.path()).args(["verify", "s", "--json"]));
+    let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let head = report["head"].as_str().unwrap();
+    assert_eq!((code, report["damage"].as_array().unwrap().len()), (0, 0));
+    assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", head])).0, 0);
+    let forged = "0".repeat(head.len());
+    assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", &forged])).0, 1);
+}
