@@ -73,7 +73,10 @@ fn file_stem(table: &str) -> String {
     let keep = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let stem: String =
         table.chars().map(|c| if keep(c) { c.to_string() } else { format!("%{:x}", c as u32) }).collect();
-    if stem.starts_with('.') { format!("%2e{}", &stem[1..]) } else { stem }
+    match stem.strip_prefix('.') {
+        Some(rest) => format!("%2e{rest}"),
+        None => stem,
+    }
 }
 
 /// The question whose answer is the export.

@@ -106,7 +106,7 @@ impl Table {
     /// The columns to show with their widths; `None` stands for those left out.
     fn layout(&self) -> Vec<Option<(usize, usize)>> {
         let wide = self.widths(usize::MAX);
-        let fits = |widths: &[usize], screen| 1 + widths.iter().map(|w| w + 3).sum::<usize>() <= screen;
+        let fits = |widths: &[usize], screen| widths.iter().map(|w| w + 3).sum::<usize>() < screen;
         let all = |widths: Vec<usize>| widths.into_iter().enumerate().map(Some).collect();
         let Some(screen) = self.width else {
             return all(wide);

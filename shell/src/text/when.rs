@@ -73,7 +73,7 @@ fn strict(text: &str) -> Result<Option<i64>, String> {
 }
 
 fn exact(us: i64, nanos: u32) -> Result<i64, String> {
-    if nanos % 1000 == 0 {
+    if nanos.is_multiple_of(1000) {
         Ok(us)
     } else {
         Err("instants are kept to the microsecond; leave the digits beyond it out".into())
