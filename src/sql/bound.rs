@@ -81,10 +81,11 @@ fn literal_point(expr: &SqlExpr) -> Result<Option<Point>, SqlError> {
         e if is_now(e) => return Ok(Some(Point::Now)),
         SqlExpr::Nested(inner) => return literal_point(inner),
         SqlExpr::Value(v) => (text(&v.value), false),
-        SqlExpr::TypedString(TypedString { data_type, value, uses_odbc_syntax: _ }) => match data_type {
-            SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::Date => (text(&value.value), true),
-            _ => return Ok(None),
-        },
+        SqlExpr::TypedString(TypedString {
+            data_type: SqlType::Timestamp(..) | SqlType::Datetime(_) | SqlType::Date,
+            value,
+            uses_odbc_syntax: _,
+        }) => (text(&value.value), true),
         _ => return Ok(None),
     };
     let Some(text) = text else { return Ok(None) };

@@ -57,7 +57,8 @@ pub(crate) struct Clause {
     pub place: Place,
 }
 
-/// What begins at a `FOR`.
+/// What begins at a `FOR`. Lives only while one clause is read.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Begun {
     /// Not a temporal clause: `FOR UPDATE`, `SUBSTRING(x FROM 1 FOR 2)`, …
     Nothing,

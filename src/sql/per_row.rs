@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 /// A bound that is the same for all rows, or an expression over the left side of the join.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum PerRowBound<T> {
     Fixed(T),
     PerRow(SqlExpr),
