@@ -6,3 +6,4 @@ mod intake;
 mod memory;
 mod rows;
 mod stored;
+mod tidy;

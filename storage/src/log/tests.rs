@@ -1,4 +1,4 @@
-//! The log on the simulated disk. Helpers here, one file for each group of promises.
+//! The log on the simulated disk. What they share is here; one file for each group of promises.
 
 mod damage;
 mod document;
