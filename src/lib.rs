@@ -1,4 +1,5 @@
 //! asofdb: an embedded, single-node bitemporal change store.
+#![doc = include_str!("../docs/embedding.md")]
 
 pub mod change;
 pub mod error;
@@ -10,7 +11,8 @@ pub mod source;
 pub mod sql;
 pub mod store;
 
-pub use asofdb_storage::time;
+pub use arrow;
+pub use asofdb_storage::{time, value};
 pub use error::{Error, ErrorKind, Result};
 pub use intake::{IntakeReport, Progress};
 pub use options::IntakeOptions;
