@@ -2,13 +2,14 @@
 
 use super::error::RunError;
 use super::meta::Sidecar;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use sha2::{Digest, Sha256};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// A run file. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ struct Inner {
     digests: Vec<u8>,
     /// 1 for blocks whose digest was found right.
     checked: Vec<AtomicU8>,
+    /// Whether a block was found damaged: then errors of a decoder come from there.
+    damaged: AtomicBool,
 }
 
 impl CheckedFile {
@@ -40,32 +43,48 @@ impl CheckedFile {
             block_bytes: sidecar.block_bytes as usize,
             digests: sidecar.digests.clone(),
             checked: (0..blocks).map(|_| AtomicU8::new(0)).collect(),
+            damaged: AtomicBool::new(false),
         };
         Ok(CheckedFile { inner: Arc::new(inner) })
     }
 
     /// A part of the file, after its blocks were checked.
     pub fn slice(&self, start: usize, length: usize) -> Result<Bytes, RunError> {
-        let end = start.checked_add(length).filter(|end| *end <= self.inner.bytes.len());
-        let end =
-            end.ok_or_else(|| self.damaged(format!("ends before byte {}", start.saturating_add(length))))?;
+        let part = self.unchecked(start, length)?;
         if length > 0 {
-            for block in start / self.inner.block_bytes..=(end - 1) / self.inner.block_bytes {
-                self.check(block)?;
-            }
+            let block_bytes = self.inner.block_bytes;
+            (start / block_bytes..=(start + length - 1) / block_bytes).try_for_each(|b| self.check(b))?;
         }
-        Ok(self.inner.bytes.slice(start..end))
+        Ok(part)
     }
 
-    /// The whole file.
-    pub fn all(&self) -> Result<Bytes, RunError> {
-        self.slice(0, self.inner.bytes.len())
+    /// A part of the file of which only such bytes may be read that [`CheckedFile::slice`] has given.
+    pub fn unchecked(&self, start: usize, length: usize) -> Result<Bytes, RunError> {
+        match start.checked_add(length) {
+            Some(end) if end <= self.inner.bytes.len() => Ok(self.inner.bytes.slice(start..end)),
+            _ => Err(self.damaged(format!("ends before byte {}", start.saturating_add(length)))),
+        }
+    }
+
+    /// Length of the file.
+    pub fn bytes_len(&self) -> usize {
+        self.inner.bytes.len()
     }
 
     /// Checks every block again, whether it was checked before or not.
     pub fn recheck(&self) -> Result<(), RunError> {
         self.inner.checked.iter().for_each(|c| c.store(0, Ordering::Relaxed));
-        self.all().map(|_| ())
+        self.slice(0, self.bytes_len()).map(|_| ())
+    }
+
+    /// The error of this file for what a decoder said: that of a damaged block if there was one.
+    pub fn decoding(&self, error: &dyn std::error::Error) -> RunError {
+        if self.inner.damaged.load(Ordering::Relaxed)
+            && let Err(e) = self.recheck()
+        {
+            return e;
+        }
+        self.damaged(error.to_string())
     }
 
     pub fn damaged(&self, what: impl Into<String>) -> RunError {
@@ -80,6 +99,7 @@ impl CheckedFile {
         let start = block * inner.block_bytes;
         let end = (start + inner.block_bytes).min(inner.bytes.len());
         if Sha256::digest(&inner.bytes[start..end])[..] != inner.digests[block * 32..block * 32 + 32] {
+            inner.damaged.store(true, Ordering::Relaxed);
             return Err(self.damaged(format!("bytes {start} to {end} do not have their digest")));
         }
         inner.checked[block].store(1, Ordering::Relaxed);
@@ -94,14 +114,29 @@ impl Length for CheckedFile {
 }
 
 impl ChunkReader for CheckedFile {
-    type T = bytes::buf::Reader<Bytes>;
+    type T = CheckedRead;
 
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        let rest = self.inner.bytes.len().saturating_sub(start as usize);
-        Ok(self.get_bytes(start, rest)?.reader())
+    fn get_read(&self, start: u64) -> parquet::errors::Result<CheckedRead> {
+        Ok(CheckedRead { file: self.clone(), at: start as usize })
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         self.slice(start as usize, length).map_err(|e| ParquetError::External(Box::new(e)))
+    }
+}
+
+/// Reads on from one place and checks only the blocks it comes to.
+pub(crate) struct CheckedRead {
+    file: CheckedFile,
+    at: usize,
+}
+
+impl Read for CheckedRead {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        let n = out.len().min(self.file.bytes_len().saturating_sub(self.at));
+        let part = self.file.slice(self.at, n).map_err(std::io::Error::other)?;
+        out[..n].copy_from_slice(&part);
+        self.at += n;
+        Ok(n)
     }
 }

@@ -1,66 +1,36 @@
 //! Merging sorted inputs of one table into one run.
+//!
+//! Rows are compared by an inline key prefix and the valid time first; whole keys, tie-breaks and
+//! positions are only read where those are equal. A stretch that comes from one batch of one input is
+//! sliced, not copied.
 
 use super::error::RunError;
+use super::input::{MergeInput, Prepared};
 use super::meta::{Constants, RunMeta};
-use super::order::{EventOrder, OrderColumns, SortRow};
-use super::read::{RunBatches, RunReader};
-use super::widen::widen_column;
-use super::write::{RunSpec, RunWriter, constants_of};
+use super::order::{EventOrder, shared_prefix};
+use super::read::constant_array;
+use super::write::{RunSpec, RunWriter, remove_unfinished};
 use crate::disk::Disk;
 use crate::event::event_schema;
 use crate::schema::TableSchema;
-use arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::interleave;
 use arrow::datatypes::SchemaRef;
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Rows of the batches that are handed to the writer.
+/// Rows of the batches that a merge gives.
 const OUT_ROWS: usize = 65_536;
+/// Bytes that the rows of such a batch may have, by estimate, so that long values do not fill memory.
+const OUT_BYTES: usize = 64 << 20;
 
-/// Something sorted in the order of runs.
-pub struct MergeInput {
-    batches: RunBatches,
-    /// Schema that the image columns have.
-    schema: Option<Arc<TableSchema>>,
-    constants: Constants,
-}
-
-impl MergeInput {
-    /// A batch that has the physical schema of the target.
-    pub fn batch(batch: RecordBatch) -> MergeInput {
-        let constants = constants_of(&batch);
-        MergeInput { batches: Box::new(std::iter::once(Ok(batch))), schema: None, constants }
-    }
-
-    /// A run whose image columns have the types of `schema`.
-    ///
-    /// # Errors
-    /// [`RunError`].
-    pub fn run(reader: &RunReader, schema: Arc<TableSchema>) -> Result<MergeInput, RunError> {
-        let all = event_schema(&schema);
-        let names: Vec<&str> = all.fields().iter().map(|f| f.name().as_str()).collect();
-        let batches = reader.scan(&names, 0..reader.meta().rows)?;
-        Ok(MergeInput { batches, schema: Some(schema), constants: reader.meta().constants.clone() })
-    }
-}
-
-struct Cursor {
-    input: MergeInput,
-    batch: RecordBatch,
-    columns: OrderColumns,
-    head: SortRow,
-    row: usize,
-    /// Number of the batch among those of the output under construction.
-    slot: usize,
-}
-
-/// Merges sorted inputs into a new run of `schema`, and writes it.
+/// Merges sorted inputs into a new run of `schema`, and writes it. Events that are equal in key, order
+/// and commit are one event and are written once.
 ///
 /// # Errors
-/// [`RunError::NeedsReplay`] where stored values cannot follow the schema; the errors of reading and
-/// writing. No file has its final name then.
+/// [`RunError::NeedsReplay`] where stored values cannot follow the schema; [`RunError::NotEvents`] where
+/// an input is not sorted; the errors of reading and writing. No file has its final name then.
 pub fn merge_runs(
     disk: &dyn Disk,
     dir: &Path,
@@ -69,137 +39,178 @@ pub fn merge_runs(
     order: EventOrder<'_>,
     inputs: Vec<MergeInput>,
 ) -> Result<RunMeta, RunError> {
-    let constants = shared_constants(&inputs);
-    let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
-    let mut merge =
-        Merge { schema, target: event_schema(schema), order, cursors: Vec::new(), batches: Vec::new() };
-    for input in inputs {
-        if let Some(cursor) = merge.open(input)? {
-            merge.cursors.push(cursor);
+    let constants = shared_constants(&inputs, &event_schema(schema));
+    let write = || {
+        let mut merge = Merge::new(inputs, schema, constants.clone(), order)?;
+        let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
+        while let Some(batch) = merge.next()? {
+            writer.write(batch)?;
         }
-    }
-    while let Some(batch) = merge.next()? {
-        writer.write(batch)?;
-    }
-    writer.finish()
+        writer.finish()
+    };
+    write().inspect_err(|_| remove_unfinished(disk, dir, spec))
 }
 
 /// Columns that have the same one value in every input.
-fn shared_constants(inputs: &[MergeInput]) -> Constants {
-    let Some((first, rest)) = inputs.split_first() else { return Constants::new() };
-    let mut shared = first.constants.clone();
-    shared.retain(|name, value| rest.iter().all(|i| i.constants.get(name) == Some(value)));
+fn shared_constants(inputs: &[MergeInput], target: &SchemaRef) -> Constants {
+    let mut shared = Constants::new();
+    for (i, field) in target.fields().iter().enumerate() {
+        let mut values = inputs.iter().map(|input| input.constant(i, field.name()));
+        if let Some(Some(value)) = values.next()
+            && values.all(|other| other == Some(value))
+        {
+            shared.insert(field.name().clone(), value);
+        }
+    }
     shared
 }
 
-struct Merge<'a> {
+/// A merge under way: gives batches of the target's physical schema.
+pub(crate) struct Merge<'a> {
+    inputs: Vec<MergeInput>,
+    /// Where each input stands; `None` once it is used up.
+    cursors: Vec<Option<Cursor>>,
     schema: &'a TableSchema,
     target: SchemaRef,
     order: EventOrder<'a>,
-    cursors: Vec<Cursor>,
+    /// Bytes that all keys begin with.
+    skip: usize,
+    /// For columns with one value: that value [`OUT_ROWS`] times.
+    fixed: Vec<Option<ArrayRef>>,
     /// Batches that rows of the output under construction come from.
-    batches: Vec<RecordBatch>,
+    batches: Vec<Arc<Prepared>>,
+    picks: Vec<(usize, usize)>,
+    picked_bytes: usize,
+    last: Option<(Arc<Prepared>, usize)>,
 }
 
-impl Merge<'_> {
-    fn open(&mut self, mut input: MergeInput) -> Result<Option<Cursor>, RunError> {
-        let Some(batch) = self.load(&mut input)? else { return Ok(None) };
-        let columns = OrderColumns::new(&batch, self.order)?;
-        let head = SortRow::new(&columns, 0, 0);
-        Ok(Some(Cursor { input, batch, columns, head, row: 0, slot: usize::MAX }))
+struct Cursor {
+    batch: Arc<Prepared>,
+    row: usize,
+    /// Number of the batch among those of the output under construction, once a row was picked.
+    slot: Option<usize>,
+}
+
+impl<'a> Merge<'a> {
+    pub fn new(
+        inputs: Vec<MergeInput>,
+        schema: &'a TableSchema,
+        constants: Constants,
+        order: EventOrder<'a>,
+    ) -> Result<Merge<'a>, RunError> {
+        let target = event_schema(schema);
+        let fixed = target.fields().iter().map(|f| match constants.get(f.name()) {
+            Some(value) => constant_array(f.data_type(), *value, OUT_ROWS).map(Some),
+            None => Ok(None),
+        });
+        let mut merge = Merge {
+            skip: shared_prefix(inputs.iter().flat_map(|i| [i.key_min.as_slice(), i.key_max.as_slice()])),
+            cursors: inputs.iter().map(|_| None).collect(),
+            inputs,
+            schema,
+            order,
+            fixed: fixed.collect::<Result<_, _>>()?,
+            target,
+            batches: Vec::new(),
+            picks: Vec::with_capacity(OUT_ROWS),
+            picked_bytes: 0,
+            last: None,
+        };
+        (0..merge.inputs.len()).try_for_each(|i| merge.load(i))?;
+        Ok(merge)
     }
 
-    fn load(&self, input: &mut MergeInput) -> Result<Option<RecordBatch>, RunError> {
-        loop {
-            match input.batches.next().transpose()? {
-                None => return Ok(None),
-                Some(b) if b.num_rows() == 0 => continue,
-                Some(b) => return self.conform(b, input.schema.as_deref()).map(Some),
-            }
-        }
-    }
-
-    /// Brings a batch to the target's columns and types.
-    fn conform(&self, batch: RecordBatch, from: Option<&TableSchema>) -> Result<RecordBatch, RunError> {
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.target.fields().len());
-        for (i, field) in self.target.fields().iter().enumerate() {
-            let Some(array) = batch.column_by_name(field.name()) else {
-                columns.push(new_null_array(field.data_type(), batch.num_rows()));
-                continue;
-            };
-            let column = i.checked_sub(crate::event::columns::META_COLUMNS);
-            let types = column.and_then(|c| Some((from?.columns.get(c)?.ty, self.schema.columns.get(c)?.ty)));
-            columns.push(match types {
-                Some((old, new)) if old != new => widen_column(array, field.name(), old, new)?,
-                _ => array.clone(),
-            });
-        }
-        Ok(RecordBatch::try_new(self.target.clone(), columns)?)
-    }
-
-    fn next(&mut self) -> Result<Option<RecordBatch>, RunError> {
-        if self.cursors.is_empty() {
-            return Ok(None);
-        }
-        if self.cursors.len() == 1 && self.cursors[0].row == 0 {
-            let batch = self.cursors[0].batch.clone();
-            self.advance(0, batch.num_rows())?;
-            return Ok(Some(batch));
-        }
-        let mut picks: Vec<(usize, usize)> = Vec::with_capacity(OUT_ROWS);
-        self.batches.clear();
-        self.cursors.iter_mut().for_each(|c| c.slot = usize::MAX);
-        while picks.len() < OUT_ROWS && !self.cursors.is_empty() {
-            let first = self.first();
-            let c = &mut self.cursors[first];
-            if c.slot == usize::MAX {
-                c.slot = self.batches.len();
-                self.batches.push(c.batch.clone());
-            }
-            picks.push((c.slot, c.row));
-            self.advance(first, 1)?;
-        }
-        self.gather(&picks).map(Some)
-    }
-
-    fn first(&self) -> usize {
-        let mut best = 0;
-        for i in 1..self.cursors.len() {
-            let (a, b) = (&self.cursors[i], &self.cursors[best]);
-            if a.head.compare(&a.columns, &b.head, &b.columns, 0, self.order) == Ordering::Less {
-                best = i;
-            }
-        }
-        best
-    }
-
-    fn advance(&mut self, i: usize, rows: usize) -> Result<(), RunError> {
-        self.cursors[i].row += rows;
-        if self.cursors[i].row < self.cursors[i].batch.num_rows() {
-            let c = &mut self.cursors[i];
-            c.head = SortRow::new(&c.columns, c.row, 0);
-            return Ok(());
-        }
-        let mut cursor = self.cursors.swap_remove(i);
-        if let Some(batch) = self.load(&mut cursor.input)? {
-            cursor.columns = OrderColumns::new(&batch, self.order)?;
-            cursor.head = SortRow::new(&cursor.columns, 0, 0);
-            (cursor.batch, cursor.row, cursor.slot) = (batch, 0, usize::MAX);
-            self.cursors.push(cursor);
-        }
+    /// Puts the cursor of input `i` before its next row that is not in the current batch.
+    fn load(&mut self, i: usize) -> Result<(), RunError> {
+        let next = self.inputs[i].next(self.schema, &self.target, self.order, self.skip)?;
+        self.cursors[i] = next.map(|batch| Cursor { batch: Arc::new(batch), row: 0, slot: None });
         Ok(())
     }
 
-    fn gather(&self, picks: &[(usize, usize)]) -> Result<RecordBatch, RunError> {
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.target.fields().len());
-        for i in 0..self.target.fields().len() {
-            let arrays: Vec<&dyn Array> = self.batches.iter().map(|b| b.column(i).as_ref()).collect();
-            if arrays.iter().all(|a| a.null_count() == a.len()) {
-                columns.push(new_null_array(self.target.field(i).data_type(), picks.len()));
-                continue;
-            }
-            columns.push(interleave(&arrays, picks)?);
+    /// The next rows; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<RecordBatch>, RunError> {
+        while self.picks.len() < OUT_ROWS && self.picked_bytes < OUT_BYTES {
+            let Some(i) = self.least() else { break };
+            self.pick(i)?;
         }
-        Ok(RecordBatch::try_new(self.target.clone(), columns)?)
+        if self.picks.is_empty() {
+            return Ok(None);
+        }
+        let columns = (0..self.target.fields().len()).map(|c| self.gather(c)).collect::<Result<_, _>>()?;
+        self.batches.clear();
+        self.picks.clear();
+        self.picked_bytes = 0;
+        self.cursors.iter_mut().flatten().for_each(|c| c.slot = None);
+        Ok(Some(RecordBatch::try_new(self.target.clone(), columns)?))
+    }
+
+    /// The input whose next row comes first; the first of several that have the same event.
+    fn least(&self) -> Option<usize> {
+        let mut best: Option<(usize, &Cursor)> = None;
+        for (i, cursor) in self.cursors.iter().enumerate() {
+            let Some(c) = cursor else { continue };
+            let first = match best {
+                None => true,
+                Some((_, b)) => self.compare((&c.batch, c.row), (&b.batch, b.row)) == Ordering::Less,
+            };
+            if first {
+                best = Some((i, c));
+            }
+        }
+        best.map(|(i, _)| i)
+    }
+
+    fn compare(&self, (a, i): (&Prepared, usize), (b, j): (&Prepared, usize)) -> Ordering {
+        a.rows[i].compare(&a.order, &b.rows[j], &b.order, self.skip, self.order)
+    }
+
+    /// Takes the next row of input `i` into the output, unless it is the event before once more.
+    fn pick(&mut self, i: usize) -> Result<(), RunError> {
+        let Some(mut cursor) = self.cursors[i].take() else { return Ok(()) };
+        let order = match &self.last {
+            Some((last, at)) => self.compare((last, *at), (&cursor.batch, cursor.row)),
+            None => Ordering::Less,
+        };
+        match order {
+            Ordering::Greater => {
+                return Err(RunError::NotEvents(format!("input {i} of a merge is not in the order of runs")));
+            }
+            Ordering::Equal => {}
+            Ordering::Less => self.add(&mut cursor),
+        }
+        cursor.row += 1;
+        if cursor.row == cursor.batch.rows.len() {
+            return self.load(i);
+        }
+        self.cursors[i] = Some(cursor);
+        Ok(())
+    }
+
+    fn add(&mut self, cursor: &mut Cursor) {
+        let slot = *cursor.slot.get_or_insert(self.batches.len());
+        if slot == self.batches.len() {
+            self.batches.push(cursor.batch.clone());
+        }
+        self.picks.push((slot, cursor.row));
+        self.picked_bytes += cursor.batch.row_bytes;
+        match &mut self.last {
+            Some((last, at)) if Arc::ptr_eq(last, &cursor.batch) => *at = cursor.row,
+            last => *last = Some((cursor.batch.clone(), cursor.row)),
+        }
+    }
+
+    fn gather(&self, column: usize) -> Result<ArrayRef, RunError> {
+        let rows = self.picks.len();
+        if let Some(array) = &self.fixed[column] {
+            return Ok(array.slice(0, rows));
+        }
+        if let [only] = self.batches.as_slice()
+            && let (first, last) = (self.picks[0].1, self.picks[rows - 1].1)
+            && last - first + 1 == rows
+        {
+            return Ok(only.columns[column].slice(first, rows));
+        }
+        let arrays: Vec<&dyn Array> = self.batches.iter().map(|b| b.columns[column].as_ref()).collect();
+        Ok(interleave(&arrays, &self.picks)?)
     }
 }

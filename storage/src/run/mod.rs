@@ -7,16 +7,20 @@
 
 mod check;
 mod error;
+mod input;
+mod ipc;
 mod merge;
 mod meta;
 mod order;
+mod parquet;
 mod read;
 mod sort;
 mod widen;
 mod write;
 
 pub use error::RunError;
-pub use merge::{MergeInput, merge_runs};
+pub use input::MergeInput;
+pub use merge::merge_runs;
 pub use meta::{
     ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, MinMax, RunFlags, RunFormat, RunMeta, SPARSE_ROWS,
     Sidecar, SparseKey, TimeSpans, run_of_file,

@@ -2,26 +2,16 @@
 
 use super::check::CheckedFile;
 use super::error::RunError;
+use super::ipc::IpcFile;
 use super::meta::*;
+use super::parquet::ParquetFile;
 use crate::disk::Disk;
+use crate::event::columns::meta_fields;
 use arrow::array::*;
-use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::ipc::convert::fb_to_schema;
-use arrow::ipc::reader::{FileDecoder, read_footer_length};
-use arrow::ipc::{Block, root_as_footer};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-    RowSelection, RowSelector,
-};
-use parquet::file::metadata::PageIndexPolicy;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-
-/// Rows of the batches that a Parquet run is read in.
-const BATCH_ROWS: usize = 32_768;
 
 /// An open run.
 #[derive(Debug)]
@@ -32,10 +22,10 @@ pub struct RunReader {
     decoded: OnceLock<Decoded>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Decoded {
-    Ipc { schema: SchemaRef, blocks: Vec<Block>, version: arrow::ipc::MetadataVersion, buffer: Buffer },
-    Parquet(ArrowReaderMetadata),
+    Ipc(Arc<IpcFile>),
+    Parquet(ParquetFile),
 }
 
 /// Batches of a run.
@@ -79,35 +69,28 @@ impl RunReader {
             return Ok(decoded);
         }
         let decoded = match self.meta.format {
-            RunFormat::Ipc => self.decode_ipc()?,
-            RunFormat::Parquet => {
-                let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-                Decoded::Parquet(ArrowReaderMetadata::load(&self.file, options)?)
-            }
+            RunFormat::Ipc => Decoded::Ipc(Arc::new(IpcFile::open(&self.file, &self.sidecar.chunks)?)),
+            RunFormat::Parquet => Decoded::Parquet(ParquetFile::open(&self.file, self.sidecar.chunks.len())?),
         };
         Ok(self.decoded.get_or_init(|| decoded))
     }
 
-    fn decode_ipc(&self) -> Result<Decoded, RunError> {
-        let bytes = self.file.all()?;
-        let damaged = |what: &str| self.file.damaged(what);
-        let tail = bytes.len().checked_sub(10).ok_or_else(|| damaged("is too short"))?;
-        let length: [u8; 10] = bytes[tail..].try_into().map_err(|_| damaged("is too short"))?;
-        let length = read_footer_length(length)?;
-        let start = tail.checked_sub(length).ok_or_else(|| damaged("its footer is longer than the file"))?;
-        let footer = root_as_footer(&bytes[start..tail]).map_err(|e| damaged(&e.to_string()))?;
-        let schema = footer.schema().ok_or_else(|| damaged("has no schema"))?;
-        let blocks = footer.recordBatches().ok_or_else(|| damaged("has no batches"))?;
-        let blocks: Vec<Block> = blocks.iter().copied().collect();
-        if blocks.len() != self.sidecar.chunks.len() {
-            return Err(damaged("has another number of chunks than its sidecar"));
-        }
-        Ok(Decoded::Ipc {
-            schema: Arc::new(fb_to_schema(schema)),
-            version: footer.version(),
-            blocks,
-            buffer: Buffer::from(bytes.clone()),
-        })
+    /// Chunks in row order, with the span of times and commits of each.
+    pub fn chunks(&self) -> &[ChunkMeta] {
+        &self.sidecar.chunks
+    }
+
+    /// The parts of chunks that hold the rows `rows`.
+    fn parts(&self, rows: Range<u64>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let chunks = &self.sidecar.chunks;
+        let first = chunks.partition_point(|c| c.first_row + c.rows <= rows.start);
+        let last = chunks.partition_point(|c| c.first_row < rows.end).max(first);
+        let part = |i: usize| {
+            let c = &chunks[i];
+            let (start, end) = (rows.start.max(c.first_row), rows.end.min(c.first_row + c.rows));
+            (i, (start - c.first_row) as usize..(end - c.first_row) as usize)
+        };
+        (first..last).map(part).collect::<Vec<_>>().into_iter()
     }
 
     /// Batches of the rows `rows` with the columns of `columns` that the run has, in file order with
@@ -116,39 +99,27 @@ impl RunReader {
     /// # Errors
     /// [`RunError`]; later ones come out of the iterator.
     pub fn scan(&self, columns: &[&str], rows: Range<u64>) -> Result<RunBatches, RunError> {
-        let constants: Vec<(String, Constant)> = columns
-            .iter()
-            .filter_map(|name| self.meta.constants.get(*name).map(|c| ((*name).to_owned(), *c)))
-            .collect();
-        let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
-        for (i, chunk) in self.sidecar.chunks.iter().enumerate() {
-            let (start, end) = (rows.start.max(chunk.first_row), rows.end.min(chunk.first_row + chunk.rows));
-            if start < end {
-                parts.push((i, (start - chunk.first_row) as usize..(end - chunk.first_row) as usize));
+        let parts = self.parts(rows);
+        let file = self.file.clone();
+        let batches: RunBatches = match self.decoded()?.clone() {
+            Decoded::Ipc(ipc) => {
+                let wanted = indices(ipc.schema(), columns);
+                let schema = Arc::new(ipc.schema().project(&wanted)?);
+                Box::new(parts.map(move |(chunk, rows)| {
+                    let arrays = wanted.iter().map(|c| ipc.column(&file, chunk, *c));
+                    let arrays = arrays.map(|a| Ok::<_, RunError>(a?.slice(rows.start, rows.len())));
+                    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+                    let arrays = arrays.collect::<Result<_, _>>()?;
+                    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
+                }))
             }
-        }
-        let batches: RunBatches =
-            match self.decoded()? {
-                Decoded::Ipc { schema, blocks, version, buffer } => {
-                    let wanted: Vec<usize> = indices(schema, columns);
-                    let decoder = FileDecoder::new(schema.clone(), *version).with_projection(wanted);
-                    let parts: Vec<(Block, Range<usize>)> =
-                        parts.into_iter().map(|(i, r)| (blocks[i], r)).collect();
-                    let (file, buffer) = (self.file.clone(), buffer.clone());
-                    Box::new(
-                        parts
-                            .into_iter()
-                            .map(move |(block, rows)| ipc_batch(&file, &decoder, &buffer, &block, rows)),
-                    )
-                }
-                Decoded::Parquet(metadata) => {
-                    let wanted: Vec<usize> = indices(metadata.schema(), columns);
-                    let (file, metadata) = (self.file.clone(), metadata.clone());
-                    Box::new(parts.into_iter().flat_map(move |(group, rows)| {
-                        parquet_batches(&file, &metadata, &wanted, group, rows)
-                    }))
-                }
-            };
+            Decoded::Parquet(parquet) => {
+                let wanted = indices(parquet.schema(), columns);
+                Box::new(parts.flat_map(move |(group, rows)| parquet.batches(&file, &wanted, group, rows)))
+            }
+        };
+        let constant = |name: &&str| self.meta.constants.get(*name).map(|c| ((*name).to_owned(), *c));
+        let constants: Vec<(String, Constant)> = columns.iter().filter_map(constant).collect();
         if constants.is_empty() {
             return Ok(batches);
         }
@@ -168,9 +139,8 @@ impl RunReader {
     /// # Errors
     /// [`RunError`].
     pub fn find_key(&self, key: &[u8]) -> Result<Range<u64>, RunError> {
-        if !key.is_empty() && (key < self.meta.key_min.as_slice() && !self.meta.key_min.is_empty())
-            || key > self.meta.key_max.as_slice()
-        {
+        let meta = &self.meta;
+        if !key.is_empty() && key < meta.key_min.as_slice() || key > meta.key_max.as_slice() {
             return Ok(0..0);
         }
         let start = self.bound(|k| k < key)?;
@@ -198,10 +168,9 @@ impl RunReader {
             let batch = batch?;
             let column = batch.column_by_name("key").and_then(|a| a.as_binary_opt::<i32>());
             let column = column.ok_or_else(|| self.file.damaged("has no key column"))?;
-            for i in 0..column.len() {
-                if !before(column.value(i)) {
-                    return Ok(row + i as u64);
-                }
+            let passed = partition_point(column, &before);
+            if passed < column.len() {
+                return Ok(row + passed as u64);
             }
             row += column.len() as u64;
         }
@@ -209,64 +178,29 @@ impl RunReader {
     }
 }
 
+/// Number of leading keys for which `before` holds; it holds for a prefix.
+fn partition_point(keys: &BinaryArray, before: impl Fn(&[u8]) -> bool) -> usize {
+    let (mut low, mut high) = (0, keys.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match before(keys.value(middle)) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
 fn indices(schema: &SchemaRef, columns: &[&str]) -> Vec<usize> {
     let all = schema.fields().iter().enumerate();
     all.filter(|(_, f)| columns.contains(&f.name().as_str())).map(|(i, _)| i).collect()
 }
 
-fn ipc_batch(
-    file: &CheckedFile,
-    decoder: &FileDecoder,
-    buffer: &Buffer,
-    block: &Block,
-    rows: Range<usize>,
-) -> Result<RecordBatch, RunError> {
-    let length = block.bodyLength() as usize + block.metaDataLength() as usize;
-    let data = buffer.slice_with_length(block.offset() as usize, length);
-    let batch = decoder.read_record_batch(block, &data)?.ok_or_else(|| file.damaged("a chunk is empty"))?;
-    if rows.end > batch.num_rows() {
-        return Err(file.damaged("a chunk is shorter than its sidecar says"));
-    }
-    Ok(batch.slice(rows.start, rows.len()))
-}
-
-type ParquetPart = Box<dyn Iterator<Item = Result<RecordBatch, RunError>> + Send>;
-
-fn parquet_batches(
-    file: &CheckedFile,
-    metadata: &ArrowReaderMetadata,
-    wanted: &[usize],
-    group: usize,
-    rows: Range<usize>,
-) -> ParquetPart {
-    match parquet_reader(file, metadata, wanted, group, rows) {
-        Ok(reader) => Box::new(reader.map(|b| b.map_err(RunError::from))),
-        Err(e) => Box::new(std::iter::once(Err(e))),
-    }
-}
-
-fn parquet_reader(
-    file: &CheckedFile,
-    metadata: &ArrowReaderMetadata,
-    wanted: &[usize],
-    group: usize,
-    rows: Range<usize>,
-) -> Result<ParquetRecordBatchReader, RunError> {
-    let mask = ProjectionMask::roots(metadata.parquet_schema(), wanted.iter().copied());
-    let selection = RowSelection::from(vec![RowSelector::skip(rows.start), RowSelector::select(rows.len())]);
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), metadata.clone())
-        .with_row_groups(vec![group])
-        .with_projection(mask)
-        .with_batch_size(BATCH_ROWS)
-        .with_row_selection(selection);
-    Ok(builder.build()?)
-}
-
 fn add_constants(batch: RecordBatch, constants: &[(String, Constant)]) -> Result<RecordBatch, RunError> {
     let mut fields = batch.schema().fields().to_vec();
     let mut columns = batch.columns().to_vec();
+    let meta = meta_fields();
     for (name, value) in constants {
-        let meta = crate::event::columns::meta_fields();
         let Some(field) = meta.iter().find(|f| f.name() == name) else { continue };
         columns.push(constant_array(field.data_type(), *value, batch.num_rows())?);
         fields.push(Arc::new(Field::new(name, field.data_type().clone(), true)));
@@ -275,7 +209,8 @@ fn add_constants(batch: RecordBatch, constants: &[(String, Constant)]) -> Result
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
-fn constant_array(ty: &DataType, value: Constant, rows: usize) -> Result<ArrayRef, RunError> {
+/// The value of a column that is not in the file, `rows` times.
+pub(crate) fn constant_array(ty: &DataType, value: Constant, rows: usize) -> Result<ArrayRef, RunError> {
     Ok(match (value, ty) {
         (Constant::Null, ty) => new_null_array(ty, rows),
         (Constant::Int(v), DataType::Int64) => Arc::new(Int64Array::from_value(v, rows)),

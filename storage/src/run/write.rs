@@ -8,7 +8,7 @@ use crate::event::{EventColumns, Op, event_schema};
 use crate::id::TableId;
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, max, min};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::ipc::writer::FileWriter;
@@ -17,6 +17,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use sha2::{Digest, Sha256};
+use std::collections::VecDeque;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,7 +118,7 @@ fn properties() -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(usize::MAX))
-        .set_data_page_row_count_limit(20_000)
+        .set_data_page_row_count_limit(SPARSE_ROWS)
         .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);
     for name in ["key_no", "valid_from", "system", "commit", "position", "event_time"] {
         let path = ColumnPath::from(name);
@@ -142,7 +143,7 @@ pub struct RunWriter<'d> {
     file_schema: SchemaRef,
     encoder: Encoder,
     chunk_rows: usize,
-    pending: Vec<RecordBatch>,
+    pending: VecDeque<RecordBatch>,
     pending_rows: usize,
     last_key: Option<Vec<u8>>,
     meta: Totals,
@@ -173,10 +174,8 @@ impl<'d> RunWriter<'d> {
         schema: &TableSchema,
         constants: Constants,
     ) -> Result<RunWriter<'d>, RunError> {
-        let temporary = dir.join(temporary_name(&spec));
-        if disk.exists(&temporary)? {
-            disk.remove(&temporary)?;
-        }
+        let temporary = dir.join(&temporary_names(spec.id)[0]);
+        remove_if_any(disk, &temporary)?;
         let sink = Sink {
             file: disk.create(&temporary)?,
             offset: 0,
@@ -197,7 +196,7 @@ impl<'d> RunWriter<'d> {
             constants,
             file_schema,
             chunk_rows: if spec.format == RunFormat::Ipc { IPC_CHUNK_ROWS } else { PARQUET_CHUNK_ROWS },
-            pending: Vec::new(),
+            pending: VecDeque::new(),
             pending_rows: 0,
             last_key: None,
             meta: Totals::default(),
@@ -211,39 +210,65 @@ impl<'d> RunWriter<'d> {
     /// # Errors
     /// [`RunError`] of the disk or of the encoding.
     pub fn write(&mut self, batch: RecordBatch) -> Result<(), RunError> {
-        self.pending_rows += batch.num_rows();
-        self.pending.push(batch);
-        while self.pending_rows >= self.chunk_rows + IPC_CHUNK_ROWS {
-            self.write_chunk(self.chunk_rows)?;
+        if batch.num_rows() > 0 {
+            self.pending_rows += batch.num_rows();
+            self.pending.push_back(batch);
+        }
+        // One row more than a chunk shows whether the chunk ends with a key.
+        while self.pending_rows > self.chunk_rows {
+            let rows = self.cut()?;
+            self.write_chunk(rows)?;
         }
         Ok(())
     }
 
-    /// Writes a chunk of about `rows` rows that ends where a key ends.
+    /// Rows of the next chunk: as many as may be up to the end of a key; all that may be if one key
+    /// has more.
+    fn cut(&self) -> Result<usize, RunError> {
+        let mut before = 0;
+        let mut cut = None;
+        let mut last: Option<&[u8]> = None;
+        for batch in &self.pending {
+            let keys = key_column(batch)?;
+            let end = keys.len().min(self.chunk_rows + 1 - before);
+            let start = (last.is_some_and(|last| last != keys.value(0)) && before > 0).then_some(0);
+            let inner = (1..end).rev().find(|i| keys.value(*i) != keys.value(*i - 1));
+            cut = inner.or(start).map(|i| before + i).or(cut);
+            before += keys.len();
+            if before > self.chunk_rows {
+                break;
+            }
+            last = Some(keys.value(keys.len() - 1));
+        }
+        Ok(cut.unwrap_or(self.chunk_rows))
+    }
+
+    /// Writes the next `rows` rows as a chunk.
     fn write_chunk(&mut self, rows: usize) -> Result<(), RunError> {
-        let all = match self.pending.as_slice() {
+        let mut parts = Vec::new();
+        let mut missing = rows;
+        while missing > 0 {
+            let Some(batch) = self.pending.pop_front() else { break };
+            let n = batch.num_rows().min(missing);
+            parts.push(batch.slice(0, n));
+            if n < batch.num_rows() {
+                self.pending.push_front(batch.slice(n, batch.num_rows() - n));
+            }
+            missing -= n;
+        }
+        self.pending_rows -= rows - missing;
+        let chunk = match parts.as_slice() {
             [] => return Ok(()),
             [one] => one.clone(),
             many => concat_batches(&many[0].schema(), many)?,
         };
-        let events = EventColumns::new(all.clone()).map_err(RunError::NotEvents)?;
-        let keys = events.key();
-        let mut end = rows.min(all.num_rows());
-        if end < all.num_rows() {
-            let cut = (1..=end).rev().find(|i| keys.value(*i) != keys.value(*i - 1));
-            end = cut.unwrap_or(end);
-        }
-        let chunk = all.slice(0, end);
-        let rest = all.slice(end, all.num_rows() - end);
-        self.pending_rows = rest.num_rows();
-        self.pending = if rest.num_rows() > 0 { vec![rest] } else { Vec::new() };
         self.put(&EventColumns::new(chunk).map_err(RunError::NotEvents)?)
     }
 
     fn put(&mut self, events: &EventColumns) -> Result<(), RunError> {
         let (first_row, keys) = (self.meta.rows, events.key());
         let continues = self.last_key.as_deref() == Some(keys.value(0));
-        let numbers = self.number_keys(events);
+        let numbers = self.number_keys(events)?;
         let spans = spans_of(events);
         for row in (0..events.len()).step_by(SPARSE_ROWS) {
             self.keys.push(SparseKey { row: first_row + row as u64, key: keys.value(row).to_vec() });
@@ -273,21 +298,24 @@ impl<'d> RunWriter<'d> {
         self.encoder.write(&RecordBatch::try_new(self.file_schema.clone(), columns)?)
     }
 
-    fn number_keys(&mut self, events: &EventColumns) -> UInt32Array {
+    fn number_keys(&mut self, events: &EventColumns) -> Result<UInt32Array, RunError> {
         let keys = events.key();
         let mut numbers = Vec::with_capacity(events.len());
+        let mut last = self.last_key.as_deref();
         for row in 0..events.len() {
             let key = keys.value(row);
-            let new =
-                if row > 0 { keys.value(row - 1) != key } else { self.last_key.as_deref() != Some(key) };
-            self.meta.keys += new as u64;
+            self.meta.keys += (last != Some(key)) as u64;
+            last = Some(key);
             numbers.push((self.meta.keys - 1) as u32);
-            if self.meta.key_min.is_empty() {
-                self.meta.key_min = key.to_vec();
-            }
         }
-        self.last_key = events.len().checked_sub(1).map(|last| keys.value(last).to_vec());
-        UInt32Array::from(numbers)
+        if self.meta.keys > u32::MAX as u64 {
+            return Err(RunError::NotEvents("a run cannot hold more than 4294967295 keys".into()));
+        }
+        if self.meta.key_min.is_empty() {
+            self.meta.key_min = keys.iter().flatten().find(|k| !k.is_empty()).unwrap_or_default().to_vec();
+        }
+        self.last_key = last.map(<[u8]>::to_vec);
+        Ok(UInt32Array::from(numbers))
     }
 
     /// Writes what is left, syncs, and gives the files their names.
@@ -295,9 +323,7 @@ impl<'d> RunWriter<'d> {
     /// # Errors
     /// [`RunError`]; no file has its final name then.
     pub fn finish(mut self) -> Result<RunMeta, RunError> {
-        while self.pending_rows > 0 {
-            self.write_chunk(self.chunk_rows)?;
-        }
+        self.write_chunk(self.pending_rows)?;
         let mut sink = self.encoder.finish()?;
         sink.flush_block().map_err(|e| RunError::NotEvents(e.to_string()))?;
         sink.file.sync()?;
@@ -327,21 +353,43 @@ impl<'d> RunWriter<'d> {
             bytes: sink.offset,
             digest,
         };
-        let side = self.dir.join(meta.sidecar_name());
-        if self.disk.exists(&side)? {
-            self.disk.remove(&side)?;
-        }
+        let [data, side] = temporary_names(self.spec.id).map(|name| self.dir.join(name));
+        remove_if_any(self.disk, &side)?;
         let mut file = self.disk.create(&side)?;
         file.write_at(0, &bytes)?;
         file.sync()?;
-        self.disk.rename(&self.dir.join(temporary_name(&self.spec)), &self.dir.join(meta.file_name()))?;
+        self.disk.rename(&side, &self.dir.join(meta.sidecar_name()))?;
+        self.disk.rename(&data, &self.dir.join(meta.file_name()))?;
         self.disk.sync_dir(&self.dir)?;
         Ok(meta)
     }
 }
 
-fn temporary_name(spec: &RunSpec) -> String {
-    format!("run-{:012}.tmp", spec.id)
+/// Removes what a failed write of a run left, as far as the disk allows: whatever remains is named
+/// in no manifest and is removed when the store is opened.
+pub(crate) fn remove_unfinished(disk: &dyn Disk, dir: &Path, spec: RunSpec) {
+    let [data, side] = temporary_names(spec.id);
+    for name in [data, side, file_name(spec.id, spec.format), sidecar_name(spec.id)] {
+        // The error that is reported is the one that made the write fail.
+        let _ = remove_if_any(disk, &dir.join(name));
+    }
+}
+
+fn remove_if_any(disk: &dyn Disk, path: &Path) -> Result<(), RunError> {
+    if disk.exists(path)? {
+        disk.remove(path)?;
+    }
+    Ok(())
+}
+
+/// Names of the run file and of its sidecar until both are synced.
+fn temporary_names(id: u64) -> [String; 2] {
+    [format!("run-{id:012}.tmp"), format!("run-{id:012}.sum.tmp")]
+}
+
+fn key_column(batch: &RecordBatch) -> Result<&BinaryArray, RunError> {
+    let keys = batch.columns().first().and_then(|c| c.as_binary_opt::<i32>());
+    keys.ok_or_else(|| RunError::NotEvents("the first column does not hold keys".into()))
 }
 
 fn spans_of(events: &EventColumns) -> TimeSpans {
@@ -367,40 +415,4 @@ fn flags_of(events: &EventColumns) -> RunFlags {
         previous: some(events.previous()),
         previous_deleted: ops.iter().any(|op| op & OP_PREVIOUS_DELETED != 0),
     }
-}
-
-/// Columns before the image columns that have one value in a whole batch.
-pub(crate) fn constants_of(batch: &RecordBatch) -> Constants {
-    use arrow::array::AsArray;
-    use arrow::datatypes::*;
-    let mut found = Constants::new();
-    for (i, field) in crate::event::columns::meta_fields().iter().enumerate().skip(1) {
-        let array = batch.column(i);
-        let constant = if array.null_count() == array.len() {
-            Some(Constant::Null)
-        } else if array.null_count() > 0 {
-            None
-        } else {
-            match field.data_type() {
-                DataType::Int64 => one(array.as_primitive::<Int64Type>().values()).map(Constant::Int),
-                DataType::UInt64 => one(array.as_primitive::<UInt64Type>().values()).map(Constant::Uint),
-                DataType::UInt32 => {
-                    one(array.as_primitive::<UInt32Type>().values()).map(|v| Constant::Uint(v as u64))
-                }
-                DataType::UInt8 => {
-                    one(array.as_primitive::<UInt8Type>().values()).map(|v| Constant::Uint(v as u64))
-                }
-                _ => None,
-            }
-        };
-        if let Some(constant) = constant {
-            found.insert(field.name().clone(), constant);
-        }
-    }
-    found
-}
-
-fn one<T: PartialEq + Copy>(values: &[T]) -> Option<T> {
-    let first = *values.first()?;
-    values.iter().all(|v| *v == first).then_some(first)
 }
