@@ -6,6 +6,7 @@
 //! digest of the sidecar. No byte of a block is parsed before its digest was checked.
 
 mod check;
+mod encode;
 mod error;
 mod input;
 mod ipc;
@@ -30,3 +31,6 @@ pub use read::{RunBatches, RunReader};
 pub use sort::sort_batch;
 pub use widen::{widen_column, widens_exactly};
 pub use write::{RunSpec, RunWriter};
+
+#[cfg(test)]
+mod tests;

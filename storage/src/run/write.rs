@@ -1,8 +1,9 @@
 //! Writing a run: numbered keys, chunks that end with a key, digests as the bytes go out.
 
+use super::encode::Encoder;
 use super::error::RunError;
 use super::meta::*;
-use crate::disk::{Disk, DiskFile};
+use crate::disk::Disk;
 use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED};
 use crate::event::{EventColumns, Op, event_schema};
 use crate::id::TableId;
@@ -11,14 +12,7 @@ use crate::time::FOREVER;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, max, min};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::ipc::writer::FileWriter;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::WriterProperties;
-use parquet::schema::types::ColumnPath;
-use sha2::{Digest, Sha256};
 use std::collections::VecDeque;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,99 +32,6 @@ pub struct RunSpec {
     pub format: RunFormat,
     /// See [`RunMeta::level`].
     pub level: u8,
-}
-
-/// Bytes on their way to the file, hashed block by block.
-struct Sink {
-    file: Box<dyn DiskFile>,
-    offset: u64,
-    block: Vec<u8>,
-    digests: Vec<u8>,
-}
-
-impl Sink {
-    fn flush_block(&mut self) -> std::io::Result<()> {
-        if self.block.is_empty() {
-            return Ok(());
-        }
-        self.digests.extend_from_slice(&Sha256::digest(&self.block));
-        self.file.write_at(self.offset, &self.block).map_err(std::io::Error::other)?;
-        self.offset += self.block.len() as u64;
-        self.block.clear();
-        Ok(())
-    }
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let n = bytes.len().min(DIGEST_BLOCK_BYTES - self.block.len());
-        self.block.extend_from_slice(&bytes[..n]);
-        if self.block.len() == DIGEST_BLOCK_BYTES {
-            self.flush_block()?;
-        }
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[allow(clippy::large_enum_variant)]
-enum Encoder {
-    Ipc(FileWriter<Sink>),
-    Parquet(ArrowWriter<Sink>),
-}
-
-impl Encoder {
-    fn new(format: RunFormat, sink: Sink, schema: &SchemaRef) -> Result<Encoder, RunError> {
-        Ok(match format {
-            RunFormat::Ipc => Encoder::Ipc(FileWriter::try_new(sink, schema)?),
-            RunFormat::Parquet => {
-                Encoder::Parquet(ArrowWriter::try_new(sink, schema.clone(), Some(properties()))?)
-            }
-        })
-    }
-
-    fn write(&mut self, chunk: &RecordBatch) -> Result<(), RunError> {
-        match self {
-            Encoder::Ipc(w) => w.write(chunk)?,
-            Encoder::Parquet(w) => {
-                w.write(chunk)?;
-                w.flush()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Sink, RunError> {
-        Ok(match self {
-            Encoder::Ipc(mut w) => {
-                w.finish()?;
-                w.into_inner()?
-            }
-            Encoder::Parquet(w) => w.into_inner()?,
-        })
-    }
-}
-
-fn properties() -> WriterProperties {
-    let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(usize::MAX))
-        .set_data_page_row_count_limit(SPARSE_ROWS)
-        .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);
-    for name in ["key_no", "valid_from", "system", "commit", "position", "event_time"] {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
-            .set_column_dictionary_enabled(path, false);
-    }
-    let key = ColumnPath::from("key");
-    builder
-        .set_column_encoding(key.clone(), Encoding::DELTA_BYTE_ARRAY)
-        .set_column_dictionary_enabled(key, false)
-        .build()
 }
 
 /// Writes one run from batches in the order of runs.
@@ -176,12 +77,7 @@ impl<'d> RunWriter<'d> {
     ) -> Result<RunWriter<'d>, RunError> {
         let temporary = dir.join(&temporary_names(spec.id)[0]);
         remove_if_any(disk, &temporary)?;
-        let sink = Sink {
-            file: disk.create(&temporary)?,
-            offset: 0,
-            block: Vec::with_capacity(DIGEST_BLOCK_BYTES),
-            digests: Vec::new(),
-        };
+        let file = disk.create(&temporary)?;
         let all = event_schema(schema);
         let mut fields: Vec<Arc<Field>> =
             all.fields().iter().filter(|f| !constants.contains_key(f.name())).cloned().collect();
@@ -192,7 +88,7 @@ impl<'d> RunWriter<'d> {
             dir: dir.to_owned(),
             spec,
             schema_version: schema.version,
-            encoder: Encoder::new(spec.format, sink, &file_schema)?,
+            encoder: Encoder::new(spec.format, file, &file_schema)?,
             constants,
             file_schema,
             chunk_rows: if spec.format == RunFormat::Ipc { IPC_CHUNK_ROWS } else { PARQUET_CHUNK_ROWS },
@@ -295,7 +191,8 @@ impl<'d> RunWriter<'d> {
             );
         }
         columns.push(Arc::new(numbers));
-        self.encoder.write(&RecordBatch::try_new(self.file_schema.clone(), columns)?)
+        let batch = RecordBatch::try_new(self.file_schema.clone(), columns)?;
+        self.encoder.write(&batch)
     }
 
     fn number_keys(&mut self, events: &EventColumns) -> Result<UInt32Array, RunError> {
@@ -324,16 +221,14 @@ impl<'d> RunWriter<'d> {
     /// [`RunError`]; no file has its final name then.
     pub fn finish(mut self) -> Result<RunMeta, RunError> {
         self.write_chunk(self.pending_rows)?;
-        let mut sink = self.encoder.finish()?;
-        sink.flush_block().map_err(|e| RunError::NotEvents(e.to_string()))?;
-        sink.file.sync()?;
+        let written = self.encoder.finish()?;
         let sidecar = Sidecar {
             id: self.spec.id,
-            bytes: sink.offset,
+            bytes: written.bytes,
             block_bytes: DIGEST_BLOCK_BYTES as u64,
             chunks: self.chunks,
             keys: self.keys,
-            digests: sink.digests,
+            digests: written.digests,
         };
         let (bytes, digest) = sidecar.encode()?;
         let meta = RunMeta {
@@ -350,7 +245,7 @@ impl<'d> RunWriter<'d> {
             key_max: self.last_key.unwrap_or_default(),
             flags: self.meta.flags,
             constants: self.constants,
-            bytes: sink.offset,
+            bytes: written.bytes,
             digest,
         };
         let [data, side] = temporary_names(self.spec.id).map(|name| self.dir.join(name));
