@@ -2,16 +2,16 @@
 
 use super::*;
 
-/// A run of a few digest blocks, its reader's directory, and what it holds.
-fn run(format: RunFormat) -> (SimDisk, PathBuf, RunMeta, TableSchema, RecordBatch) {
+/// A run of a few digest blocks, its directory, and what it holds.
+fn run(format: RunFormat, events: u64) -> (SimDisk, PathBuf, RunMeta, TableSchema, RecordBatch) {
     let schema = small_schema();
     let mut rows = Vec::new();
     let mut numbers = Numbers(6);
-    for i in 0..24_000u64 {
+    for i in 0..events {
         let (key, text) = (format!("key {:05}", i / 2), format!("{:x}{:x}", numbers.below(1 << 31), i));
         let cells = [
             (ColumnId(0), Cell::Text(&key)),
-            (ColumnId(1), Cell::Int(i as i64)),
+            (ColumnId(1), Cell::Int(-(i as i64))),
             (ColumnId(2), Cell::Text(&text)),
         ];
         let mut head = EventHead::new(Op::Insert, OriginId(0), i);
@@ -40,7 +40,7 @@ fn assert_damaged<T: std::fmt::Debug>(result: Result<T, RunError>, file: &Path, 
 fn a_flipped_byte_is_never_read_and_is_named() {
     let mut refused = 0;
     for format in FORMATS {
-        let (disk, dir, meta, schema, rows) = run(format);
+        let (disk, dir, meta, schema, rows) = run(format, 24_000);
         let path = dir.join(meta.file_name());
         let bytes = disk.peek(&path).expect("the run");
         assert!(bytes.len() > DIGEST_BLOCK_BYTES);
@@ -71,8 +71,31 @@ fn a_flipped_byte_is_never_read_and_is_named() {
 }
 
 #[test]
+fn a_column_that_is_read_alone_is_checked_from_end_to_end() {
+    let (disk, dir, meta, schema, rows) = run(RunFormat::Ipc, 60_000);
+    let path = dir.join(meta.file_name());
+    let bytes = disk.peek(&path).expect("the run");
+    for (name, column) in [("c1", rows.column(24)), ("valid_from", rows.column(1))] {
+        let values = column.to_data().buffers()[0].to_vec();
+        let start = bytes.windows(64).position(|w| w == &values[..64]).expect("values stand in the file");
+        assert_eq!(bytes[start..start + values.len()], values);
+        for at in [start, start + values.len() / 2, start + values.len() - 1] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1;
+            disk.overwrite(&path, flipped);
+            let reader = open(&disk, &dir, &meta).expect("the sidecar is whole");
+            assert_damaged(
+                read(&reader, &schema, &[name], 0..meta.rows),
+                &path,
+                &format!("{name}, byte {at}"),
+            );
+        }
+    }
+}
+
+#[test]
 fn a_flipped_byte_of_the_sidecar_is_refused() {
-    let (disk, dir, meta, _, _) = run(RunFormat::Parquet);
+    let (disk, dir, meta, _, _) = run(RunFormat::Parquet, 300);
     let path = dir.join(meta.sidecar_name());
     let bytes = disk.peek(&path).expect("the sidecar");
     for at in 0..bytes.len() {
@@ -86,7 +109,7 @@ fn a_flipped_byte_of_the_sidecar_is_refused() {
 #[test]
 fn short_long_missing_and_exchanged_files_are_refused() {
     for format in FORMATS {
-        let (disk, dir, meta, schema, rows) = run(format);
+        let (disk, dir, meta, schema, rows) = run(format, 24_000);
         let data = dir.join(meta.file_name());
         let side = dir.join(meta.sidecar_name());
         let other = write(&disk, &dir, spec(2, format), &schema, &rows.slice(0, 9000));

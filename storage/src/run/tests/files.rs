@@ -163,6 +163,22 @@ fn keys_are_found_and_chunks_begin_with_a_key_unless_it_is_larger_than_a_chunk()
     }
 }
 
+#[test]
+fn a_key_that_begins_a_batch_begins_a_chunk() {
+    let (schema, batch) = keyed(&[10, 66_000, 1]);
+    let (disk, dir) = sim();
+    let spec = spec(1, RunFormat::Ipc);
+    let mut writer = RunWriter::new(&disk, &dir, spec, &schema, Constants::new()).expect("a writer");
+    for (first, rows) in [(0, 4), (4, 6), (10, 0), (10, 66_000), (66_010, 1)] {
+        writer.write(batch.slice(first, rows)).expect("written");
+    }
+    let meta = writer.finish().expect("finished");
+    let reader = open(&disk, &dir, &meta).expect("open");
+    let rows: Vec<u64> = reader.chunks().iter().map(|c| c.rows).collect();
+    assert_eq!(rows, [10, 65_536, 465]);
+    assert_eq!(read_all(&reader, &schema).expect("rows"), batch);
+}
+
 fn assert_chunks(chunks: &[ChunkMeta], batch: &RecordBatch, meta: &RunMeta) {
     let keys = batch.column(0).as_binary::<i32>();
     let mut next = 0;

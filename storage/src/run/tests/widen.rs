@@ -86,7 +86,12 @@ fn a_run_older_than_a_column_merges_with_nulls_there() {
     let reader = open(&disk, &dir, &meta).expect("open");
     let young =
         sort_batch(&decode(&rows_of(&[Cell::Int(7), Cell::Null]), &new, 3), order(false)).expect("sorted");
-    let inputs = vec![MergeInput::run(&reader, old).expect("input"), MergeInput::batch(young)];
+    let input = || MergeInput::run(&reader, old.clone()).expect("input");
+    let empty = sort_batch(&decode(&rows_of(&[Cell::Null]), &new, 3), order(false)).expect("sorted");
+    let inputs = vec![input(), MergeInput::batch(empty)];
+    let meta = merge_runs(&disk, &dir, spec(3, RunFormat::Ipc), &new, order(false), inputs).expect("merged");
+    assert_eq!(meta.constants.get("c1"), Some(&Constant::Null));
+    let inputs = vec![input(), MergeInput::batch(young)];
     let meta = merge_runs(&disk, &dir, spec(2, RunFormat::Ipc), &new, order(false), inputs).expect("merged");
     let rows = read_all(&open(&disk, &dir, &meta).expect("open"), &new).expect("rows");
     let column = rows.column(rows.num_columns() - 1).as_primitive::<arrow::datatypes::Int64Type>();
