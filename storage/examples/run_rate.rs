@@ -72,7 +72,7 @@ fn batch(numbers: &mut Numbers, first: usize, schema: &TableSchema) -> Result<Re
         ];
         let shown = if op == Op::Delete {
             3
-        } else if op == Op::Update && n % 2 == 0 {
+        } else if op == Op::Update && n.is_multiple_of(2) {
             4
         } else {
             5

@@ -11,7 +11,7 @@ use arrow::array::*;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// An open run.
 #[derive(Debug)]
@@ -20,6 +20,9 @@ pub struct RunReader {
     sidecar: Sidecar,
     file: CheckedFile,
     decoded: OnceLock<Decoded>,
+    /// The keys that were decoded last, with the number of their first row: a look-up needs the same
+    /// ones for both ends of its rows.
+    last_keys: Mutex<Option<(u64, BinaryArray)>>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +51,13 @@ impl RunReader {
         present(&path)?;
         let sidecar = Sidecar::decode(&disk.read(&side)?, meta, &side)?;
         let file = CheckedFile::new(path.clone(), disk.map(&path)?, &sidecar)?;
-        Ok(RunReader { meta: meta.clone(), sidecar, file, decoded: OnceLock::new() })
+        Ok(RunReader {
+            meta: meta.clone(),
+            sidecar,
+            file,
+            decoded: OnceLock::new(),
+            last_keys: Mutex::new(None),
+        })
     }
 
     /// What the manifest knows of the run.
@@ -163,18 +172,26 @@ impl RunReader {
         let next = keys.partition_point(|k| before(&k.key));
         let Some(from) = next.checked_sub(1) else { return Ok(0) };
         let (start, end) = (keys[from].row, keys.get(next).map_or(self.meta.rows, |k| k.row));
-        let mut row = start;
-        for batch in self.scan(&["key"], start..end)? {
-            let batch = batch?;
-            let column = batch.column_by_name("key").and_then(|a| a.as_binary_opt::<i32>());
-            let column = column.ok_or_else(|| self.file.damaged("has no key column"))?;
-            let passed = partition_point(column, &before);
-            if passed < column.len() {
-                return Ok(row + passed as u64);
-            }
-            row += column.len() as u64;
+        Ok(start + partition_point(&self.keys_of(start..end)?, before) as u64)
+    }
+
+    /// The keys of some rows that lie between two keys of the sparse index.
+    fn keys_of(&self, rows: Range<u64>) -> Result<BinaryArray, RunError> {
+        let last = || self.last_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((start, keys)) = &*last()
+            && *start == rows.start
+        {
+            return Ok(keys.clone());
         }
-        Ok(end)
+        let batches = self.scan(&["key"], rows.clone())?.collect::<Result<Vec<_>, _>>()?;
+        let keys = match batches.as_slice() {
+            [one] => one.column_by_name("key").and_then(|a| a.as_binary_opt::<i32>()),
+            _ => None,
+        };
+        let keys = keys.filter(|k| k.len() as u64 == rows.end - rows.start);
+        let keys = keys.ok_or_else(|| self.file.damaged("has no key column"))?.clone();
+        *last() = Some((rows.start, keys.clone()));
+        Ok(keys)
     }
 }
 

@@ -2,11 +2,13 @@
 
 mod crash;
 mod damage;
+mod document;
 mod files;
 mod merge;
 mod sort;
 mod widen;
 
+use super::write::{IPC_CHUNK_ROWS, PARQUET_CHUNK_ROWS};
 use super::*;
 use crate::disk::{Disk, SimDisk};
 use crate::event::{EventColumns, EventHead, FrameContext, Op, decode_rows, encode_row};

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Rows of a chunk of an IPC file.
-const IPC_CHUNK_ROWS: usize = 65_536;
+pub(crate) const IPC_CHUNK_ROWS: usize = 65_536;
 /// Rows of a row group of a Parquet file.
-const PARQUET_CHUNK_ROWS: usize = 262_144;
+pub(crate) const PARQUET_CHUNK_ROWS: usize = 262_144;
 
 /// Which run is written.
 #[derive(Clone, Copy, Debug)]
