@@ -5,13 +5,12 @@ mod detect;
 mod file;
 mod files;
 mod kdump;
-mod natural;
 mod paths;
 mod position;
 
+pub use asofdb_storage::timeline::natural_cmp as natural_order;
 pub use file::PlacedSink;
 pub use files::{FileOptions, FileSource};
-pub use natural::natural_order;
 pub use position::{Notice, Place, SourceError, SourcePosition};
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which files are meant: paths, globs and directories.
 
-use super::natural::natural_order;
+use super::natural_order;
 use super::position::{Notice, SourceError};
 use std::collections::BTreeSet;
 use std::fs;

@@ -290,7 +290,7 @@ fn issue_number(line: &str) -> bool {
 
 #[test]
 fn the_repository_speaks_of_the_project_alone() {
-    let everywhere = ["/work/", "/tmp/t-", "/wt/"];
+    let everywhere = [concat!("/wo", "rk/"), concat!("/tmp", "/t-"), concat!("/w", "t/")];
     let mut faults = Vec::new();
     let texts = files(&[".rs", ".md", ".toml", ".slt", "/run", "/full", "run", "full"]);
     for (path, text) in texts.iter().filter(|(path, _)| *path != SELF) {

@@ -59,7 +59,7 @@ pub enum Command {
     Compact(CompactArgs),
     /// Check the store against its checksums and its hash chain
     Verify(VerifyArgs),
-    /// Make index and runs anew from the log
+    /// Make runs anew from the log
     Rebuild(CompactArgs),
     /// Look at messages that could not be taken, and try them again
     #[command(subcommand)]

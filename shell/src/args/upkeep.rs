@@ -21,7 +21,7 @@ pub struct CompactArgs {
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:
-  asof verify shop.asof                checksums, hash chain, index against log
+  asof verify shop.asof                checksums, hash chain, runs
   asof verify shop.asof --full         also every run and every row, recomputed from the log
   asof verify shop.asof --head 9f3c... proves that history up to that head is the history that was";
 

@@ -75,7 +75,7 @@ fn judge(name: &str, args: &VerifyArgs, report: &VerifyReport) -> Outcome {
         damage => {
             let mut failure = Failure::new(Exit::Damaged, format!("{name}: {} damaged places", damage.len()));
             failure.message.extend(damage.iter().take(20).map(|d| format!("\n  {d}")));
-            Err(failure.hint("damaged runs and indexes: asof rebuild; a damaged log: a copy of the store"))
+            Err(failure.hint("damaged runs: asof rebuild; a damaged log: a copy of the store"))
         }
     }
 }
@@ -122,7 +122,7 @@ pub fn rebuild(args: &CompactArgs, manner: Manner) -> Outcome {
         return print_json(&json!({"events": events}));
     }
     manner.say(&format!(
-        "runs and index of {events} events made anew from the log in {:.1} s",
+        "runs of {events} events made anew from the log in {:.1} s",
         started.elapsed().as_secs_f64()
     ));
     Ok(())

@@ -136,9 +136,7 @@ impl Engine {
     pub fn compact(&self) -> Result<usize, Error> {
         self.writable()?;
         self.inner.shared.flush()?;
-        let merged = self.inner.shared.merge(Merging::Everything)?;
-        self.inner.shared.update_index()?;
-        Ok(merged)
+        self.inner.shared.merge(Merging::Everything)
     }
 
     /// Writes what is in memory to runs.
@@ -150,7 +148,7 @@ impl Engine {
         self.inner.shared.flush()
     }
 
-    /// Derives runs, manifest and index from the log again.
+    /// Derives runs and manifest from the log again.
     ///
     /// # Errors
     /// `Damaged` if the log is damaged; the old runs are kept then.
@@ -159,8 +157,8 @@ impl Engine {
         self.inner.shared.rebuild()
     }
 
-    /// Checks everything on disk: every frame of the log and the chain of hashes over it, every run,
-    /// the index. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
+    /// Checks everything on disk: every frame of the log and the chain of hashes over it, and every
+    /// run. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
     ///
     /// # Errors
     /// `Io`, or `Invalid` if `head` is no head; damage is in the report.

@@ -31,15 +31,11 @@ pub(crate) struct InfoSection {
     pub note: serde_json::Value,
 }
 
-/// The catalog after some changes; `commit` is the commit that makes them.
-pub(crate) fn apply_changes(
-    catalog: &Catalog,
-    changes: Vec<CatalogChange>,
-    commit: CommitSeq,
-) -> Result<Catalog, Error> {
+/// The catalog after some changes, which carry the number of their commit ([`stamped`]).
+pub(crate) fn apply_changes(catalog: &Catalog, changes: Vec<CatalogChange>) -> Result<Catalog, Error> {
     let mut next = catalog.clone();
     for change in changes {
-        match stamped(change, commit) {
+        match change {
             CatalogChange::Table(meta) => {
                 check_table(&next, &meta)?;
                 next.tables.insert(meta.id, Arc::new(meta));
@@ -148,12 +144,12 @@ impl Prepared {
         let mut catalog = view.catalog.clone();
         let mut lossy = Vec::new();
         if !request.catalog.is_empty() {
-            let next = apply_changes(&view.catalog, request.catalog.clone(), context.commit)?;
+            let changes: Vec<CatalogChange> =
+                request.catalog.into_iter().map(|c| stamped(c, context.commit)).collect();
+            sections.push((section::CATALOG, json(&changes)?));
+            let next = apply_changes(&view.catalog, changes)?;
             lossy = lossy_tables(&view.catalog, &next);
             catalog = Arc::new(next);
-            let stored: Vec<CatalogChange> =
-                request.catalog.into_iter().map(|c| stamped(c, context.commit)).collect();
-            sections.push((section::CATALOG, json(&stored)?));
         }
         if !request.positions.is_empty() {
             sections.push((section::POSITIONS, json(&request.positions)?));

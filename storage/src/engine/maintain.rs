@@ -1,4 +1,4 @@
-//! Work behind the intake: flushing the memory table to runs, merging runs, the keyed index.
+//! Work behind the intake: flushing the memory table to runs, merging runs.
 
 use super::error::Error;
 use super::manifest::Manifest;
@@ -48,7 +48,6 @@ impl Shared {
         if memory_events(&self.view()) >= self.options.memory_events_max {
             self.flush()?;
             self.merge(Merging::Due)?;
-            self.update_index()?;
         }
         Ok(())
     }

@@ -78,25 +78,26 @@ impl Manifest {
         self.positions = catalog.positions.clone();
     }
 
-    /// Reads `dir/manifest`; `None` if there is none.
+    /// Reads `dir/manifest`; `None` if there is none or its digest or form is wrong: everything is
+    /// then derived from the log.
     ///
     /// # Errors
-    /// `Damaged` if its digest does not fit or the document is of a newer version.
+    /// `Io`; `Damaged` if the document is of a newer version.
     pub fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, Error> {
         let path = dir.join(NAME);
         if !disk.exists(&path)? {
             return Ok(None);
         }
         let bytes = disk.read(&path)?;
-        let damaged = |what: &str| Error::new(ErrorKind::Damaged, format!("{}: {what}", path.display()));
-        let split = bytes.iter().position(|b| *b == b'\n').ok_or_else(|| damaged("has no digest line"))?;
+        let Some(split) = bytes.iter().position(|b| *b == b'\n') else { return Ok(None) };
         let (line, body) = (&bytes[..split], &bytes[split + 1..]);
         if line != digest_line(body).as_bytes() {
-            return Err(damaged("its digest does not fit its content"));
+            return Ok(None);
         }
-        let manifest: Manifest = serde_json::from_slice(body).map_err(|e| damaged(&e.to_string()))?;
+        let Ok(manifest) = serde_json::from_slice::<Manifest>(body) else { return Ok(None) };
         if manifest.version > MANIFEST_VERSION {
-            return Err(damaged("was written by a newer version of asofdb"));
+            let what = format!("{}: was written by a newer version of asofdb", path.display());
+            return Err(Error::new(ErrorKind::Damaged, what));
         }
         Ok(Some(manifest))
     }

@@ -4,7 +4,6 @@ mod api;
 mod catalog;
 mod commit;
 mod error;
-mod index;
 mod maintain;
 mod manifest;
 mod memory;

@@ -211,10 +211,7 @@ fn load_manifest(
     components: &Components,
     known: Option<[u8; 16]>,
 ) -> Result<Manifest, Error> {
-    let loaded = match Manifest::load(disk, dir) {
-        Err(e) if e.kind == ErrorKind::Io || e.message.contains("newer version") => return Err(e),
-        loaded => loaded.unwrap_or(None),
-    };
+    let loaded = Manifest::load(disk, dir)?;
     let hex = |id: [u8; 16]| id.iter().map(|b| format!("{b:02x}")).collect::<String>();
     match (loaded, known) {
         (Some(manifest), Some(id)) if manifest.store_id == hex(id) => Ok(manifest),
@@ -303,7 +300,7 @@ fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), E
     if let Some(bytes) = frame.section(section::CATALOG) {
         let changes: Vec<CatalogChange> =
             serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
-        view.catalog = Arc::new(apply_changes(&view.catalog, changes, frame.sequence)?);
+        view.catalog = Arc::new(apply_changes(&view.catalog, changes)?);
         view.ranks = Arc::new(Ranks::of(&view.catalog));
     }
     if let Some(bytes) = frame.section(section::POSITIONS) {

@@ -192,6 +192,6 @@ impl EventColumns {
 }
 
 /// Bit `i` of little-endian words; `None` beyond the end.
-fn bit(words: &[u8], i: usize) -> Option<bool> {
+pub(crate) fn bit(words: &[u8], i: usize) -> Option<bool> {
     words.get(i / 8).map(|b| b >> (i % 8) & 1 == 1)
 }

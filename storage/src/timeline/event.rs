@@ -2,6 +2,7 @@
 
 use super::order::{EventOrder, Truncate, compare_events};
 use crate::event::Op;
+use crate::event::columns::bit;
 use crate::time::FOREVER;
 use std::ops::Range;
 
@@ -95,11 +96,6 @@ impl<'a> KeyEvent<'a> {
     pub(crate) fn is_void(&self) -> bool {
         self.order.valid_from >= self.valid_to
     }
-}
-
-/// Bit `i` of little-endian words; `None` beyond the end.
-fn bit(words: &[u8], i: usize) -> Option<bool> {
-    words.get(i / 8).map(|b| b >> (i % 8) & 1 == 1)
 }
 
 /// Who wrote a column of an image.

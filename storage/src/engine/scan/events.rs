@@ -7,7 +7,7 @@ use super::lineage::{Histories, place};
 use crate::engine::error::Error;
 use crate::engine::request::ScanRequest;
 use crate::event::Op;
-use crate::event::columns::meta_fields;
+use crate::event::columns::{META_COLUMNS, meta_fields};
 use crate::event::image_column_name;
 use crate::id::ColumnId;
 use crate::timeline::{Bound, Writer};
@@ -138,8 +138,7 @@ impl EventScan {
         {
             return;
         }
-        let meta = meta_fields().len();
-        self.gather.push(|i| if i < meta { (e.slot, e.row) } else { pick(i - meta) });
+        self.gather.push(|i| i.checked_sub(META_COLUMNS).map_or((e.slot, e.row), &pick));
         self.exists.push(exists);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::group::{Event, Groups};
 use crate::engine::error::Error;
+use crate::engine::request::KeyFilter;
 
 /// Walks over all keys, or over some in ascending order.
 #[derive(Debug)]
@@ -12,6 +13,15 @@ pub(crate) enum KeyWalk {
         keys: Vec<Vec<u8>>,
         next: usize,
     },
+}
+
+impl From<KeyFilter> for KeyWalk {
+    fn from(keys: KeyFilter) -> KeyWalk {
+        match keys {
+            KeyFilter::All => KeyWalk::All,
+            KeyFilter::Keys(keys) => KeyWalk::Some { keys, next: 0 },
+        }
+    }
 }
 
 impl KeyWalk {

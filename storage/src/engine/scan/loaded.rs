@@ -2,7 +2,7 @@
 
 use crate::engine::error::{Error, ErrorKind};
 use crate::event::Op;
-use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED, image_column_name};
+use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED, bit, image_column_name};
 use crate::id::ColumnId;
 use crate::time::FOREVER;
 use arrow::array::*;
@@ -49,10 +49,6 @@ fn binary(batch: &RecordBatch, name: &str) -> Option<BinaryArray> {
 
 fn sparse(column: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
     column.as_ref().and_then(|a| a.is_valid(row).then(|| a.value(row)))
-}
-
-fn bit(words: &[u8], i: usize) -> bool {
-    words.get(i / 8).is_some_and(|b| b >> (i % 8) & 1 == 1)
 }
 
 impl Loaded {
@@ -195,15 +191,14 @@ impl Loaded {
     pub fn authors(&self, row: usize, column: ColumnId) -> bool {
         match column.0 {
             c @ 0..64 => self.mask(row) >> c & 1 == 1,
-            c => match sparse(&self.mask_rest, row) {
-                Some(words) if (c as usize - 64) / 8 < words.len() => bit(words, c as usize - 64),
-                _ => self.is_full(row) && !self.is_unknown(row, column),
-            },
+            c => sparse(&self.mask_rest, row)
+                .and_then(|words| bit(words, c as usize - 64))
+                .unwrap_or_else(|| self.is_full(row) && !self.is_unknown(row, column)),
         }
     }
 
     pub fn is_unknown(&self, row: usize, column: ColumnId) -> bool {
-        sparse(&self.unknown, row).is_some_and(|words| bit(words, column.0 as usize))
+        sparse(&self.unknown, row).and_then(|words| bit(words, column.0 as usize)).unwrap_or(false)
     }
 
     /// Values of a table column; `None` if the source is older than the column.

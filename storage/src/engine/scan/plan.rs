@@ -3,7 +3,6 @@
 use super::gather::Gather;
 use super::group::{Groups, MergeOrder};
 use super::intervals::IntervalScan;
-use super::keys::KeyWalk;
 use super::lineage::Histories;
 use super::rows::{Qualifier, RowsScan};
 use super::source::{SortedSource, Traits};
@@ -182,7 +181,7 @@ impl TableScan {
             let groups = Groups::new(&self.sources, &ranges, &columns, &request.schema, self.order.clone())?;
             streams.push(Box::new(RowsScan {
                 groups,
-                walk: walk(keys),
+                walk: keys.into(),
                 bounds,
                 qualifier,
                 projection: request.projection.clone(),
@@ -214,9 +213,9 @@ impl TableScan {
             let tracked = self.tracked(&request.schema);
             streams.push(match request.kind {
                 ScanKind::History => {
-                    Box::new(super::events::EventScan::new(groups, walk(keys), histories, request)?)
+                    Box::new(super::events::EventScan::new(groups, keys.into(), histories, request)?)
                 }
-                _ => Box::new(IntervalScan::new(groups, walk(keys), histories, tracked, request)?),
+                _ => Box::new(IntervalScan::new(groups, keys.into(), histories, tracked, request)?),
             });
         }
         Ok(joined(streams, request.keys != KeyFilter::All))
@@ -235,13 +234,6 @@ impl TableScan {
 /// Single keys make one stream, not one each.
 fn joined(streams: Vec<ScanStream>, by_key: bool) -> Vec<ScanStream> {
     if by_key && streams.len() > 1 { vec![Box::new(streams.into_iter().flatten())] } else { streams }
-}
-
-fn walk(keys: KeyFilter) -> KeyWalk {
-    match keys {
-        KeyFilter::All => KeyWalk::All,
-        KeyFilter::Keys(keys) => KeyWalk::Some { keys, next: 0 },
-    }
 }
 
 fn with_images(names: BTreeSet<&str>, images: &[ColumnId]) -> Vec<String> {

@@ -43,10 +43,7 @@ impl TableScan {
         for (ranges, keys) in self.key_parts(&KeyFilter::Keys(keys))? {
             let mut groups = Groups::new(&self.sources, &ranges, &columns, &schema, self.order.clone())?;
             let histories = self.histories(&columns, &schema);
-            let mut walk = match keys {
-                KeyFilter::All => KeyWalk::All,
-                KeyFilter::Keys(keys) => KeyWalk::Some { keys, next: 0 },
-            };
+            let mut walk = KeyWalk::from(keys);
             let mut events = Vec::new();
             while walk.next(&mut groups, &mut events)? {
                 answer.key(&mut groups, &events, &histories)?;
@@ -70,10 +67,7 @@ impl TableScan {
         let mut found = std::collections::HashMap::new();
         for (ranges, keys) in self.key_parts(&KeyFilter::Keys(sorted))? {
             let mut groups = Groups::new(&self.sources, &ranges, &columns, &schema, self.order.clone())?;
-            let mut walk = match keys {
-                KeyFilter::All => KeyWalk::All,
-                KeyFilter::Keys(keys) => KeyWalk::Some { keys, next: 0 },
-            };
+            let mut walk = KeyWalk::from(keys);
             let mut events = Vec::new();
             while walk.next(&mut groups, &mut events)? {
                 let stored = events.iter().rev().map(|e| self.stored_event(&groups, *e)).collect();
