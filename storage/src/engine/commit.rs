@@ -9,6 +9,7 @@ use super::shared::{Shared, Writer, locked};
 use super::view::{Ranks, View};
 use crate::clock::next_instant;
 use crate::event::FrameContext;
+use crate::id::TableId;
 use crate::log::{FrameBuilder, FramePlace, FrameSecret};
 use crate::time::CommitSeq;
 use bytes::Bytes;
@@ -78,6 +79,9 @@ fn check_table(catalog: &Catalog, meta: &crate::schema::TableMeta) -> Result<(),
 impl Shared {
     /// See [`super::Engine::commit`].
     pub fn commit(&self, request: CommitRequest) -> Result<CommitInfo, Error> {
+        // A new schema may make stored columns stale: nobody may write or merge runs meanwhile.
+        let widens = request.catalog.iter().any(|c| matches!(c, CatalogChange::Table(_)));
+        let manifest = widens.then(|| locked(&self.manifest));
         let mut guard = locked(&self.writer);
         let writer = guard.as_mut().ok_or_else(|| self.read_only())?;
         if writer.in_doubt {
@@ -93,15 +97,25 @@ impl Shared {
         let place = self.write(writer, &prepared)?;
         writer.last_at = at;
         let info = prepared.info.clone();
-        let table_changed = prepared.lossy.clone();
-        let next = prepared.publish(&view, place)?;
-        self.publish(next);
+        // The frame stands: if it cannot be shown, only reopening tells.
+        let shown = prepared.publish(&view, place).and_then(|next| self.show(next, widens));
+        let stale = shown.inspect_err(|_| writer.in_doubt = true)?;
         drop(guard);
-        if !table_changed.is_empty() {
-            self.replay_tables(&table_changed)?;
+        match manifest {
+            Some(manifest) if !stale.is_empty() => {
+                self.replace_runs(manifest, &stale, &view.runs_of(&stale))?;
+            }
+            manifest => drop(manifest),
         }
         self.after_commit()?;
         Ok(info)
+    }
+
+    /// Publishes the view of a commit; returns the tables whose rows it had to take anew.
+    fn show(&self, next: View, widens: bool) -> Result<Vec<TableId>, Error> {
+        let stale = if widens { next.stale_tables() } else { Vec::new() };
+        self.publish(if stale.is_empty() { next } else { self.anew(next, &stale)? });
+        Ok(stale)
     }
 
     fn write(&self, writer: &mut Writer, prepared: &Prepared) -> Result<FramePlace, Error> {
@@ -133,8 +147,6 @@ struct Prepared {
     rows: Vec<CommittedRows>,
     sections: Vec<(u8, Vec<u8>)>,
     info: CommitInfo,
-    /// Tables with a column whose stored values no longer tell what the source sent.
-    lossy: Vec<crate::id::TableId>,
 }
 
 impl Prepared {
@@ -142,14 +154,11 @@ impl Prepared {
         let mut sections = Vec::new();
         let ranks_changed = request.catalog.iter().any(|c| !matches!(c, CatalogChange::Table(_)));
         let mut catalog = view.catalog.clone();
-        let mut lossy = Vec::new();
         if !request.catalog.is_empty() {
             let changes: Vec<CatalogChange> =
                 request.catalog.into_iter().map(|c| stamped(c, context.commit)).collect();
             sections.push((section::CATALOG, json(&changes)?));
-            let next = apply_changes(&view.catalog, changes)?;
-            lossy = lossy_tables(&view.catalog, &next);
-            catalog = Arc::new(next);
+            catalog = Arc::new(apply_changes(&view.catalog, changes)?);
         }
         if !request.positions.is_empty() {
             sections.push((section::POSITIONS, json(&request.positions)?));
@@ -169,7 +178,7 @@ impl Prepared {
         let section =
             InfoSection { events: info.events, quarantined: info.quarantined, note: info.note.clone() };
         sections.push((section::INFO, json(&section)?));
-        Ok(Prepared { context, catalog, ranks_changed, rows, sections, info, lossy })
+        Ok(Prepared { context, catalog, ranks_changed, rows, sections, info })
     }
 
     fn publish(self, view: &View, place: FramePlace) -> Result<View, Error> {
@@ -232,16 +241,6 @@ fn committed(
         });
     }
     Ok(rows)
-}
-
-/// Tables of `next` with a column that was widened over a path that forgets what was sent.
-fn lossy_tables(before: &Catalog, next: &Catalog) -> Vec<crate::id::TableId> {
-    let lossy = |old: &crate::schema::TableMeta| {
-        let Some(new) = next.tables.get(&old.id) else { return false };
-        let pairs = old.schema().columns.iter().zip(&new.schema().columns);
-        pairs.into_iter().any(|(a, b)| !crate::run::widens_exactly(a.ty, b.ty))
-    };
-    before.tables.values().filter(|t| lossy(t)).map(|t| t.id).collect()
 }
 
 fn stamped(change: CatalogChange, commit: CommitSeq) -> CatalogChange {

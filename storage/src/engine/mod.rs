@@ -12,6 +12,7 @@ mod request;
 mod runs;
 mod scan;
 mod shared;
+mod stale;
 mod upkeep;
 mod view;
 

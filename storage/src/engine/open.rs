@@ -133,33 +133,12 @@ impl Shared {
             let mut view = (*self.view()).clone();
             take_frame(&mut view, place, &frame)?;
             self.publish(view);
-            if writer && memory_events(&self.view()) >= 2 * self.options.memory_events_max {
+            let full = memory_events(&self.view()) >= 2 * self.options.memory_events_max;
+            if writer && full && self.view().stale_tables().is_empty() {
                 self.flush()?;
             }
         }
-        Ok(())
-    }
-
-    /// Derives some tables from the log again.
-    pub fn replay_tables(&self, tables: &[TableId]) -> Result<(), Error> {
-        let _manifest = locked(&self.manifest);
-        let guard = locked(&self.writer);
-        let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
-        let mut view = (*self.view()).clone();
-        for id in tables {
-            view.tables.insert(*id, Arc::default());
-        }
-        for frame in writer.log.read_from(Start::Oldest)? {
-            let (_, frame) = frame?;
-            if frame.sequence > view.commit {
-                break;
-            }
-            for rows in rows_of(&frame).filter(|r| tables.contains(&r.table)) {
-                add_rows(&mut view, rows)?;
-            }
-        }
-        self.publish(view);
-        Ok(())
+        self.renew_stale(writer)
     }
 }
 
@@ -279,7 +258,7 @@ fn stored_truncates(run: &Arc<RunSource>, table: TableId) -> Result<Vec<StoredTr
 }
 
 /// The rows of a frame by table.
-fn rows_of(frame: &Frame) -> impl Iterator<Item = CommittedRows> + use<'_> {
+pub(crate) fn rows_of(frame: &Frame) -> impl Iterator<Item = CommittedRows> + use<'_> {
     let context = FrameContext { commit: frame.sequence, commit_at: frame.instant_us };
     frame.blocks.iter().map(move |b| CommittedRows {
         context,

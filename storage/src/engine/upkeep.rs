@@ -169,7 +169,7 @@ impl Shared {
     }
 
     /// The log for reading, beside whoever writes.
-    fn open_log(&self) -> Result<Log, Error> {
+    pub fn open_log(&self) -> Result<Log, Error> {
         let settings = LogSettings { writable: false, floor: CommitSeq(0), ..self.log_settings };
         Ok(Log::open(self.components.disk.clone(), &self.log_dir(), settings)?.0)
     }

@@ -3,3 +3,4 @@
 mod model;
 mod power;
 mod table;
+mod widen;
