@@ -1,5 +1,6 @@
 //! Every event with the row after it: what `history()` shows.
 
+use super::batches::KeyScan;
 use super::gather::{Gather, NULL_SLOT, internal, projected_fields};
 use super::group::{Event, Groups};
 use super::keys::KeyWalk;
@@ -28,7 +29,38 @@ pub(crate) struct EventScan {
     gather: Gather,
     exists: Vec<bool>,
     events: Vec<Event>,
-    done: bool,
+}
+
+impl KeyScan for EventScan {
+    fn next_key(&mut self) -> Result<bool, Error> {
+        self.walk.next(&mut self.groups, &mut self.events)
+    }
+
+    fn add_key(&mut self) -> Result<(), Error> {
+        let events = std::mem::take(&mut self.events);
+        let keyless = self.histories.schema.key.is_empty();
+        if self.histories.is_truncate_group(&self.groups, &events) || keyless {
+            for e in events.iter().rev() {
+                let exists = !self.groups.loaded(e.slot).op(e.row as usize).ends_row();
+                self.add(*e, exists, |_| (e.slot, e.row));
+            }
+        } else {
+            self.add_images(&events)?;
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn gathered(&self) -> &Gather {
+        &self.gather
+    }
+
+    fn emit(&mut self) -> Result<RecordBatch, Error> {
+        let exists: ArrayRef = Arc::new(BooleanArray::from(std::mem::take(&mut self.exists)));
+        let batch = self.gather.emit(self.groups.slots(), vec![exists])?;
+        self.groups.retire();
+        Ok(batch)
+    }
 }
 
 impl EventScan {
@@ -55,44 +87,7 @@ impl EventScan {
             gather: Gather::physical(names, fields, &[exists]),
             exists: Vec::new(),
             events: Vec::new(),
-            done: false,
         })
-    }
-
-    fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
-        while !self.done {
-            if !self.walk.next(&mut self.groups, &mut self.events)? {
-                self.done = true;
-                break;
-            }
-            self.add_key()?;
-            if self.gather.is_full() {
-                return self.emit().map(Some);
-            }
-        }
-        if self.gather.rows() > 0 { self.emit().map(Some) } else { Ok(None) }
-    }
-
-    fn emit(&mut self) -> Result<RecordBatch, Error> {
-        let exists: ArrayRef = Arc::new(BooleanArray::from(std::mem::take(&mut self.exists)));
-        let batch = self.gather.emit(self.groups.slots(), vec![exists])?;
-        self.groups.retire();
-        Ok(batch)
-    }
-
-    fn add_key(&mut self) -> Result<(), Error> {
-        let events = std::mem::take(&mut self.events);
-        let keyless = self.histories.schema.key.is_empty();
-        if self.histories.is_truncate_group(&self.groups, &events) || keyless {
-            for e in events.iter().rev() {
-                let exists = !self.groups.loaded(e.slot).op(e.row as usize).ends_row();
-                self.add(*e, exists, |_| (e.slot, e.row));
-            }
-        } else {
-            self.add_images(&events)?;
-        }
-        self.events = events;
-        Ok(())
     }
 
     fn add_images(&mut self, events: &[Event]) -> Result<(), Error> {
@@ -140,15 +135,5 @@ impl EventScan {
         }
         self.gather.push(|i| i.checked_sub(META_COLUMNS).map_or((e.slot, e.row), &pick));
         self.exists.push(exists);
-    }
-}
-
-impl Iterator for EventScan {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step().transpose();
-        self.done |= matches!(next, Some(Err(_)));
-        next
     }
 }

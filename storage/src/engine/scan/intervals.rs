@@ -1,5 +1,6 @@
 //! Interval rows (rules B9 to B11): rectangles of all beliefs, or the rows of the latest one.
 
+use super::batches::KeyScan;
 use super::gather::Gather;
 use super::group::{Event, Groups};
 use super::keys::KeyWalk;
@@ -38,7 +39,41 @@ pub(crate) struct IntervalScan {
     events: Vec<Event>,
     rectangles: Rectangles,
     belief: Belief,
-    done: bool,
+}
+
+impl KeyScan for IntervalScan {
+    fn next_key(&mut self) -> Result<bool, Error> {
+        self.walk.next(&mut self.groups, &mut self.events)
+    }
+
+    fn add_key(&mut self) -> Result<(), Error> {
+        let events = std::mem::take(&mut self.events);
+        if !self.histories.is_truncate_group(&self.groups, &events) {
+            let rows = self.rows_of_key(&events)?;
+            for row in rows {
+                self.gather.push(|i| row.picks[i]);
+                for (times, at) in self.times.iter_mut().zip(row.times) {
+                    times.push(at);
+                }
+            }
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn gathered(&self) -> &Gather {
+        &self.gather
+    }
+
+    fn emit(&mut self) -> Result<RecordBatch, Error> {
+        let columns = if matches!(self.shape, Shape::Latest) { 2 } else { 4 };
+        let column = |t: &mut Vec<i64>| Arc::new(Int64Array::from(std::mem::take(t))) as ArrayRef;
+        let extra = self.times.iter_mut().take(columns).map(column).collect();
+        let batch = self.gather.emit(self.groups.slots(), extra)?;
+        self.times.iter_mut().for_each(Vec::clear);
+        self.groups.retire();
+        Ok(batch)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -77,47 +112,7 @@ impl IntervalScan {
             events: Vec::new(),
             rectangles: Rectangles::new(),
             belief: Belief::new(),
-            done: false,
         })
-    }
-
-    fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
-        while !self.done {
-            if !self.walk.next(&mut self.groups, &mut self.events)? {
-                self.done = true;
-                break;
-            }
-            self.add_key()?;
-            if self.gather.is_full() {
-                return self.emit().map(Some);
-            }
-        }
-        if self.gather.rows() > 0 { self.emit().map(Some) } else { Ok(None) }
-    }
-
-    fn emit(&mut self) -> Result<RecordBatch, Error> {
-        let columns = if matches!(self.shape, Shape::Latest) { 2 } else { 4 };
-        let column = |t: &mut Vec<i64>| Arc::new(Int64Array::from(std::mem::take(t))) as ArrayRef;
-        let extra = self.times.iter_mut().take(columns).map(column).collect();
-        let batch = self.gather.emit(self.groups.slots(), extra)?;
-        self.times.iter_mut().for_each(Vec::clear);
-        self.groups.retire();
-        Ok(batch)
-    }
-
-    fn add_key(&mut self) -> Result<(), Error> {
-        let events = std::mem::take(&mut self.events);
-        if !self.histories.is_truncate_group(&self.groups, &events) {
-            let rows = self.rows_of_key(&events)?;
-            for row in rows {
-                self.gather.push(|i| row.picks[i]);
-                for (times, at) in self.times.iter_mut().zip(row.times) {
-                    times.push(at);
-                }
-            }
-        }
-        self.events = events;
-        Ok(())
     }
 
     fn rows_of_key(&mut self, events: &[Event]) -> Result<Vec<Row>, Error> {
@@ -228,15 +223,5 @@ fn same_at(slots: &[Arc<Loaded>], column: u32, a: Option<&KeyEvent<'_>>, b: Opti
         (None, None) => true,
         (Some((x, i)), Some((y, j))) => same_value(x, i, y, j),
         _ => false,
-    }
-}
-
-impl Iterator for IntervalScan {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step().transpose();
-        self.done |= matches!(next, Some(Err(_)));
-        next
     }
 }

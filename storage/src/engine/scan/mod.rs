@@ -1,5 +1,6 @@
 //! Answering questions from sorted sources.
 
+mod batches;
 mod cast;
 mod events;
 mod gather;

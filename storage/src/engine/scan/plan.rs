@@ -1,5 +1,6 @@
 //! From a question to streams: which columns to load, how to divide the keys, which fold to run.
 
+use super::batches::Batches;
 use super::gather::Gather;
 use super::group::{Groups, MergeOrder};
 use super::intervals::IntervalScan;
@@ -179,7 +180,7 @@ impl TableScan {
         let mut streams: Vec<ScanStream> = Vec::new();
         for (ranges, keys) in self.parts(request)? {
             let groups = Groups::new(&self.sources, &ranges, &columns, &request.schema, self.order.clone())?;
-            streams.push(Box::new(RowsScan {
+            streams.push(Box::new(Batches::new(RowsScan {
                 groups,
                 walk: keys.into(),
                 bounds,
@@ -189,8 +190,7 @@ impl TableScan {
                 gather: Gather::new(&request.schema, &request.projection, &[])?,
                 events: Vec::new(),
                 picks: Vec::new(),
-                done: false,
-            }));
+            })));
         }
         Ok(joined(streams, by_key))
     }
@@ -212,10 +212,19 @@ impl TableScan {
             let histories = self.histories(&columns, &request.schema);
             let tracked = self.tracked(&request.schema);
             streams.push(match request.kind {
-                ScanKind::History => {
-                    Box::new(super::events::EventScan::new(groups, keys.into(), histories, request)?)
-                }
-                _ => Box::new(IntervalScan::new(groups, keys.into(), histories, tracked, request)?),
+                ScanKind::History => Box::new(Batches::new(super::events::EventScan::new(
+                    groups,
+                    keys.into(),
+                    histories,
+                    request,
+                )?)),
+                _ => Box::new(Batches::new(IntervalScan::new(
+                    groups,
+                    keys.into(),
+                    histories,
+                    tracked,
+                    request,
+                )?)),
             });
         }
         Ok(joined(streams, request.keys != KeyFilter::All))

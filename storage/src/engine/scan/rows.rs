@@ -1,5 +1,6 @@
 //! Rows at a point (rule B2): the fold of each key's events, newest first, without building images.
 
+use super::batches::KeyScan;
 use super::gather::{Gather, NULL_SLOT};
 use super::group::{Event, Groups};
 use super::keys::KeyWalk;
@@ -76,31 +77,14 @@ pub(crate) struct RowsScan {
     pub gather: Gather,
     pub events: Vec<Event>,
     pub picks: Vec<(u32, u32)>,
-    pub done: bool,
 }
 
-impl RowsScan {
-    fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
-        while !self.done {
-            if !self.walk.next(&mut self.groups, &mut self.events)? {
-                self.done = true;
-                break;
-            }
-            self.fold()?;
-            if self.gather.is_full() {
-                return self.emit().map(Some);
-            }
-        }
-        if self.gather.rows() > 0 { self.emit().map(Some) } else { Ok(None) }
+impl KeyScan for RowsScan {
+    fn next_key(&mut self) -> Result<bool, Error> {
+        self.walk.next(&mut self.groups, &mut self.events)
     }
 
-    fn emit(&mut self) -> Result<RecordBatch, Error> {
-        let batch = self.gather.emit(self.groups.slots(), Vec::new())?;
-        self.groups.retire();
-        Ok(batch)
-    }
-
-    fn fold(&mut self) -> Result<(), Error> {
+    fn add_key(&mut self) -> Result<(), Error> {
         if let Some(histories) = &self.histories
             && histories.needed(&self.groups, &self.events)
         {
@@ -120,6 +104,16 @@ impl RowsScan {
             self.gather.push(|i| self.picks[i]);
         }
         Ok(())
+    }
+
+    fn gathered(&self) -> &Gather {
+        &self.gather
+    }
+
+    fn emit(&mut self) -> Result<RecordBatch, Error> {
+        let batch = self.gather.emit(self.groups.slots(), Vec::new())?;
+        self.groups.retire();
+        Ok(batch)
     }
 }
 
@@ -157,14 +151,4 @@ pub(crate) fn pick_newest(
         }
     }
     left != usize::MAX
-}
-
-impl Iterator for RowsScan {
-    type Item = Result<RecordBatch, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let next = self.step().transpose();
-        self.done |= matches!(next, Some(Err(_)));
-        next
-    }
 }

@@ -1,0 +1,53 @@
+//! The loop that all scans share: one key after the other until a batch is full.
+
+use super::gather::Gather;
+use crate::engine::error::Error;
+use arrow::array::RecordBatch;
+
+/// A scan that visits keys and gathers rows of them.
+pub(crate) trait KeyScan {
+    /// Moves to the next key; false at the end.
+    fn next_key(&mut self) -> Result<bool, Error>;
+    /// Adds the rows of the key.
+    fn add_key(&mut self) -> Result<(), Error>;
+    /// The rows that were added and not emitted.
+    fn gathered(&self) -> &Gather;
+    /// Makes a batch of them.
+    fn emit(&mut self) -> Result<RecordBatch, Error>;
+}
+
+/// The batches of a scan; ends after the first error.
+pub(crate) struct Batches<S> {
+    scan: S,
+    done: bool,
+}
+
+impl<S: KeyScan> Batches<S> {
+    pub fn new(scan: S) -> Batches<S> {
+        Batches { scan, done: false }
+    }
+
+    fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
+        while !self.done {
+            if !self.scan.next_key()? {
+                self.done = true;
+                break;
+            }
+            self.scan.add_key()?;
+            if self.scan.gathered().is_full() {
+                return self.scan.emit().map(Some);
+            }
+        }
+        if self.scan.gathered().rows() > 0 { self.scan.emit().map(Some) } else { Ok(None) }
+    }
+}
+
+impl<S: KeyScan> Iterator for Batches<S> {
+    type Item = Result<RecordBatch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.step().transpose();
+        self.done |= matches!(next, Some(Err(_)));
+        next
+    }
+}
