@@ -98,7 +98,7 @@ impl Shared {
         let mut next = manifest.clone();
         for (id, table) in view.tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
             let Some(meta) = view.catalog.tables.get(id) else { continue };
-            let run = self.write_memory(&mut next, &view, meta, &table.memory)?;
+            let run = self.write_memory(&view, meta, &table.memory)?;
             written.push((*id, table.memory.clone(), run));
         }
         if written.is_empty() && next.flushed == view.commit.0 {
@@ -121,16 +121,16 @@ impl Shared {
     }
 
     /// Brings the parts of the manifest that are not runs up to a view whose events are all in runs.
-    fn record(&self, manifest: &mut Manifest, view: &View) {
+    pub fn record(&self, manifest: &mut Manifest, view: &View) {
         manifest.flushed = view.commit.0;
+        manifest.next_run = self.next_run.load(Ordering::SeqCst);
         manifest.set_catalog(&view.catalog);
         let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
         manifest.commits = commits[..view.commit.0 as usize].to_vec();
     }
 
-    fn write_memory(
+    pub fn write_memory(
         &self,
-        manifest: &mut Manifest,
         view: &View,
         meta: &TableMeta,
         memory: &[Arc<MemoryBatch>],
@@ -140,12 +140,11 @@ impl Shared {
         for batch in memory {
             inputs.push(MergeInput::batch(extend_batch(&batch.sorted()?.plain, &batch.schema, schema)?));
         }
-        self.write_run(manifest, view, meta, 0, inputs)
+        self.write_run(view, meta, 0, inputs)
     }
 
     fn write_run(
         &self,
-        manifest: &mut Manifest,
         view: &View,
         meta: &TableMeta,
         level: u8,
@@ -154,8 +153,8 @@ impl Shared {
         let schema = Arc::new(meta.schema().clone());
         let ranks = view.ranks.for_table(meta);
         let order = EventOrder { ranks, system_declared: meta.system_declared };
-        let id = manifest.next_run;
-        manifest.next_run += 1;
+        // Never given twice: a manifest that was stored in vain may name the run.
+        let id = self.next_run.fetch_add(1, Ordering::SeqCst);
         let format = if level == 0 { RunFormat::Ipc } else { RunFormat::Parquet };
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
@@ -176,10 +175,11 @@ impl Shared {
             let mut next = manifest.clone();
             let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
             let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-            let run = self.write_run(&mut next, &view, meta, level, inputs)?;
+            let run = self.write_run(&view, meta, level, inputs)?;
             let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
             next.runs.retain(|r| !old.contains(&r.id));
             next.runs.push(run.meta().clone());
+            next.next_run = self.next_run.load(Ordering::SeqCst);
             next.store(&*self.components.disk, &self.dir)?;
             *manifest = next;
             self.replace_tables(|tables| {

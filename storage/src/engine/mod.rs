@@ -8,6 +8,7 @@ mod maintain;
 mod manifest;
 mod memory;
 mod open;
+mod rebuild;
 mod request;
 mod runs;
 mod scan;

@@ -20,7 +20,7 @@ use crate::log::{Frame, FramePlace, Log, LogError, LogSettings, Start};
 use crate::run::RunReader;
 use crate::time::CommitSeq;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 
 impl From<DiskError> for Error {
@@ -44,6 +44,9 @@ impl From<LogError> for Error {
 /// Name of the lock file.
 const LOCK: &str = "LOCK";
 
+/// How often opening for reading starts anew because a writer replaced runs meanwhile.
+const READ_ATTEMPTS_MAX: usize = 10;
+
 impl Shared {
     /// See [`super::Engine::open_with`].
     pub fn open(
@@ -51,6 +54,30 @@ impl Shared {
         mode: OpenMode,
         options: EngineOptions,
         components: Components,
+    ) -> Result<Shared, Error> {
+        let mut attempts = 1;
+        loop {
+            let mut runs = Vec::new();
+            let opened = Shared::open_once(dir, mode, options.clone(), components.clone(), &mut runs);
+            if opened.is_ok() || mode != OpenMode::Read || attempts == READ_ATTEMPTS_MAX {
+                return opened;
+            }
+            // A writer in another process removes runs once a manifest without them is in place.
+            let now = Manifest::load(&*components.disk, dir)?.map(|m| run_ids(&m)).unwrap_or_default();
+            if now == runs {
+                return opened;
+            }
+            attempts += 1;
+        }
+    }
+
+    /// Opens the store as its manifest says now; `runs` gets the runs that it names.
+    fn open_once(
+        dir: &Path,
+        mode: OpenMode,
+        options: EngineOptions,
+        components: Components,
+        runs: &mut Vec<u64>,
     ) -> Result<Shared, Error> {
         let disk = components.disk.clone();
         prepare_directory(&*disk, dir, mode)?;
@@ -60,6 +87,7 @@ impl Shared {
         };
         let known = Log::store_id_of(&*disk, &dir.join("log"))?;
         let manifest = load_manifest(&*disk, dir, &components, known)?;
+        runs.extend(run_ids(&manifest));
         let floor = manifest.commits.last().map(|c| c.place);
         let id = store_id(&manifest.store_id)
             .ok_or_else(|| Error::new(ErrorKind::Damaged, "the manifest has no store id"))?;
@@ -76,6 +104,7 @@ impl Shared {
             options,
             view: RwLock::new(Arc::new(empty_view(&manifest))),
             writer: Mutex::new(None),
+            next_run: AtomicU64::new(manifest.next_run),
             manifest: Mutex::new(manifest),
             signal: Signal::default(),
             stopping: AtomicBool::new(false),
@@ -140,6 +169,10 @@ impl Shared {
         }
         self.renew_stale(writer)
     }
+}
+
+fn run_ids(manifest: &Manifest) -> Vec<u64> {
+    manifest.runs.iter().map(|r| r.id).collect()
 }
 
 fn prepare_directory(disk: &dyn Disk, dir: &Path, mode: OpenMode) -> Result<(), Error> {
@@ -269,7 +302,13 @@ pub(crate) fn rows_of(frame: &Frame) -> impl Iterator<Item = CommittedRows> + us
 }
 
 /// Brings a view one frame on.
-fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
+pub(crate) fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
+    take_head(view, place, frame)?;
+    rows_of(frame).try_for_each(|rows| add_rows(view, rows))
+}
+
+/// Brings a view one frame on, without the rows.
+pub(crate) fn take_head(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
     let damaged = |what: String| {
         Error::new(ErrorKind::Damaged, format!("commit {} of the log: {what}", frame.sequence))
     };
@@ -293,9 +332,6 @@ fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), E
     };
     view.commit = frame.sequence;
     view.commit_at = Some(frame.instant_us);
-    for rows in rows_of(frame) {
-        add_rows(view, rows)?;
-    }
     let info = CommitInfo {
         seq: frame.sequence.0,
         at: frame.instant_us,

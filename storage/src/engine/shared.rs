@@ -9,7 +9,7 @@ use crate::disk::{Disk, DiskLock, RealDisk};
 use crate::id::TableId;
 use crate::log::{Log, LogSettings};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
 
 /// The parts of the world that the engine is given.
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub writer: Mutex<Option<Writer>>,
     /// Held while runs are written or replaced.
     pub manifest: Mutex<Manifest>,
+    /// Number for the next run file.
+    pub next_run: AtomicU64,
     pub signal: Signal,
     pub stopping: AtomicBool,
     /// What was cut off the end of the log when the store was opened.

@@ -1,17 +1,14 @@
-//! Status, verification and rebuilding.
+//! Status and verification.
 
 use super::error::{Error, ErrorKind};
 use super::maintain::memory_events;
-use super::manifest::Manifest;
 use super::open::quarantine_of;
 use super::request::Quarantined;
-use super::runs::RunSource;
 use super::shared::{Shared, locked};
 use super::view::View;
 use crate::disk::LockHolder;
-use crate::log::{FramePlace, Head, Log, LogSettings, Start};
+use crate::log::{FramePlace, Head, Log, LogSettings};
 use crate::time::CommitSeq;
-use std::sync::Arc;
 
 /// What `verify` found.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,45 +140,10 @@ impl Shared {
         Ok(report)
     }
 
-    /// See [`super::Engine::rebuild`].
-    pub fn rebuild(&self) -> Result<(), Error> {
-        let old: Vec<Arc<RunSource>> = self.view().tables.values().flat_map(|t| t.runs.clone()).collect();
-        self.check_log()?;
-        {
-            let mut manifest = locked(&self.manifest);
-            let guard = locked(&self.writer);
-            let mut empty = Manifest::empty(manifest.store_id.clone());
-            empty.next_run = manifest.next_run;
-            empty.store(&*self.components.disk, &self.dir)?;
-            *manifest = empty;
-            let mut view: View = super::open::empty_view(&manifest);
-            // Readers that pinned older views keep their runs and their list of commits.
-            view.commits = Default::default();
-            self.publish(view);
-            drop(manifest);
-            let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
-            let frames = writer.log.read_from(Start::Oldest)?;
-            drop(guard);
-            self.replay_frames(frames, true)?;
-        }
-        self.flush()?;
-        self.remove_runs(&old)
-    }
-
     /// The log for reading, beside whoever writes.
     pub fn open_log(&self) -> Result<Log, Error> {
         let settings = LogSettings { writable: false, floor: CommitSeq(0), ..self.log_settings };
         Ok(Log::open(self.components.disk.clone(), &self.log_dir(), settings)?.0)
-    }
-
-    /// Reads the whole log before anything derived is given up.
-    fn check_log(&self) -> Result<(), Error> {
-        let guard = locked(&self.writer);
-        let writer = guard.as_ref().ok_or_else(|| self.read_only())?;
-        for frame in writer.log.read_from(Start::Oldest)? {
-            frame?;
-        }
-        Ok(())
     }
 
     /// The quarantined messages of the frames at these places.

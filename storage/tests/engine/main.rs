@@ -1,6 +1,9 @@
 //! The engine against the naive model: random histories of every kind, in four states of the store.
 
+mod hook;
 mod model;
 mod power;
+mod readers;
+mod rebuild;
 mod table;
 mod widen;

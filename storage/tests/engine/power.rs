@@ -5,7 +5,8 @@ use asofdb_storage::disk::SimDisk;
 use asofdb_storage::time::FOREVER;
 use asofdb_testkit::{Change, Model};
 
-fn model() -> Model {
+/// Twelve events in six commits.
+pub fn model() -> Model {
     let mut changes = Vec::new();
     for i in 0..12u64 {
         let key = (i % 4) as u32;

@@ -1,5 +1,6 @@
 //! A model's changes in a real engine, on a simulated disk.
 
+use crate::hook::HookDisk;
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use asofdb_storage::clock::{ManualClock, SeededEntropy};
@@ -29,9 +30,18 @@ pub fn components(disk: &SimDisk) -> Components {
     }
 }
 
+pub fn options(memory_events_max: usize) -> EngineOptions {
+    EngineOptions { memory_events_max, background: false, ..EngineOptions::default() }
+}
+
 pub fn open(disk: &SimDisk) -> Result<Engine, Error> {
-    let options = EngineOptions { memory_events_max: 3, background: false, ..EngineOptions::default() };
-    Engine::open_with(Path::new("/store"), OpenMode::Create, options, components(disk))
+    Engine::open_with(Path::new("/store"), OpenMode::Create, options(3), components(disk))
+}
+
+/// Opens a store on a disk with a hook.
+pub fn open_hooked(disk: &HookDisk, mode: OpenMode, options: EngineOptions) -> Result<Engine, Error> {
+    let components = Components { disk: Arc::new(disk.clone()), ..components(&disk.disk) };
+    Engine::open_with(Path::new("/store"), mode, options, components)
 }
 
 fn catalog(model: &Model, streams: u32) -> Vec<CatalogChange> {
@@ -103,6 +113,18 @@ pub fn commit_of(model: &Model, seq: u64) -> CommitRequest {
     model.changes.iter().filter(|c| c.commit == seq).for_each(|c| encode(&mut block, c));
     let catalog = if seq == 1 { catalog(model, 3) } else { Vec::new() };
     CommitRequest { catalog, blocks: vec![block], ..CommitRequest::default() }
+}
+
+/// A key that is in no model.
+pub const EXTRA_KEY: i64 = 1_000_000;
+
+/// A commit with one more event, of a key that is in no model.
+pub fn extra_commit(model: &Model, seq: u64) -> CommitRequest {
+    let mut block = RowBlock { table: TABLE, ..RowBlock::default() };
+    let mut change = Change::upsert(EXTRA_KEY as u32, 1, 1, &[(0, seq as i64)]);
+    (change.position, change.commit) = (model.changes.len() as u64 + seq, seq);
+    encode(&mut block, &change);
+    CommitRequest { blocks: vec![block], ..CommitRequest::default() }
 }
 
 fn request(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> ScanRequest {
