@@ -85,11 +85,7 @@ impl Shared {
     }
 
     /// The last step, with commits held up: stores the manifest and publishes the view.
-    fn put_in_place(
-        &self,
-        fresh: &mut Fresh,
-        manifest: &mut Manifest,
-    ) -> Result<Vec<Arc<RunSource>>, Error> {
+    fn put_in_place(&self, fresh: &mut Fresh, manifest: &mut Manifest) -> Result<Vec<Arc<RunSource>>, Error> {
         let mut next = Manifest::empty(manifest.store_id.clone());
         self.record(&mut next, &fresh.view);
         next.runs = fresh.written.iter().map(|run| run.meta().clone()).collect();
