@@ -261,7 +261,8 @@ impl Sink for Memory {
         state.catalog.positions.extend(request.positions);
         let quarantined = request.quarantine.len() as u64;
         state.quarantine.extend(request.quarantine);
-        let info = CommitInfo { seq, at, events, quarantined, note: request.note };
+        let resolved = request.resolved;
+        let info = CommitInfo { seq, at, events, quarantined, resolved, note: request.note };
         state.commits.push(info.clone());
         Ok(info)
     }

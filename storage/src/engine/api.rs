@@ -4,6 +4,7 @@ use super::catalog::{Catalog, CommitInfo};
 use super::error::{Error, ErrorKind};
 use super::maintain::Merging;
 use super::manifest::CommitRecord;
+use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
 };
@@ -234,6 +235,23 @@ impl Snapshot {
             .map(|r| r.place)
             .collect();
         self.shared.quarantine(&places)
+    }
+
+    /// Which quarantined messages were settled since, and by which commits up to the pinned one.
+    pub fn resolutions(&self) -> Resolutions {
+        let records = self.records();
+        Resolutions::of(records.iter().take(self.view.commit.0 as usize).map(|r| &r.info))
+    }
+
+    /// The messages that one commit put aside, in their order.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    pub fn quarantine_of(&self, commit: CommitSeq) -> Result<Vec<Quarantined>, Error> {
+        let at = commit.0.checked_sub(1).filter(|_| commit <= self.view.commit);
+        let record = at.and_then(|at| self.records().get(at as usize).cloned());
+        let places: Vec<_> = record.iter().filter(|r| r.info.quarantined > 0).map(|r| r.place).collect();
+        Ok(self.shared.quarantine(&places)?.into_iter().map(|(_, message)| message).collect())
     }
 
     /// Answers a question that yields many rows, as streams that may run on threads of their own.

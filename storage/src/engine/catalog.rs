@@ -2,6 +2,7 @@
 //! stands in a log frame, so the catalog can be rebuilt from the log.
 
 use crate::id::{OriginId, SourceId, StreamId, TableId};
+use super::quarantine::Resolved;
 use crate::schema::TableMeta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,6 +92,9 @@ pub struct CommitInfo {
     pub events: u64,
     /// Messages it quarantined.
     pub quarantined: u64,
+    /// Messages put aside by earlier commits that this one settled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolved: Vec<Resolved>,
     /// What made it: `ingest`, `accept-gap`, …; with counts by kind, as JSON.
     pub note: serde_json::Value,
 }

@@ -4,6 +4,7 @@ use super::catalog::{Catalog, CatalogChange, CommitInfo};
 use super::error::{Error, ErrorKind};
 use super::manifest::CommitRecord;
 use super::memory::{CommittedRows, MemoryBatch, truncates_of};
+use super::quarantine::{Resolved, check_resolved};
 use super::request::{CommitRequest, Quarantined, RowBlock};
 use super::shared::{Shared, Writer, locked};
 use super::view::{Ranks, View};
@@ -29,7 +30,23 @@ pub(crate) mod section {
 pub(crate) struct InfoSection {
     pub events: u64,
     pub quarantined: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resolved: Vec<Resolved>,
     pub note: serde_json::Value,
+}
+
+impl InfoSection {
+    /// The commit as readers see it.
+    pub fn commit(self, context: FrameContext) -> CommitInfo {
+        CommitInfo {
+            seq: context.commit.0,
+            at: context.commit_at,
+            events: self.events,
+            quarantined: self.quarantined,
+            resolved: self.resolved,
+            note: self.note,
+        }
+    }
 }
 
 /// The catalog after some changes, which carry the number of their commit ([`stamped`]).
@@ -168,16 +185,15 @@ impl Prepared {
             sections.push((section::QUARANTINE, json::<Vec<Quarantined>>(&request.quarantine)?));
         }
         let rows = committed(&catalog, request.blocks, context)?;
-        let info = CommitInfo {
-            seq: context.commit.0,
-            at: context.commit_at,
+        check_resolved(view, &request.resolved)?;
+        let section = InfoSection {
             events: rows.iter().map(|r| r.ends.len() as u64).sum(),
             quarantined: request.quarantine.len() as u64,
+            resolved: request.resolved,
             note: request.note,
         };
-        let section =
-            InfoSection { events: info.events, quarantined: info.quarantined, note: info.note.clone() };
         sections.push((section::INFO, json(&section)?));
+        let info = section.commit(context);
         Ok(Prepared { context, catalog, ranks_changed, rows, sections, info })
     }
 

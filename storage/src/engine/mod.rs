@@ -8,6 +8,7 @@ mod maintain;
 mod manifest;
 mod memory;
 mod open;
+mod quarantine;
 mod rebuild;
 mod request;
 mod runs;
@@ -20,6 +21,7 @@ mod view;
 pub use api::{Engine, EngineOptions, OpenMode, Snapshot};
 pub use catalog::{Catalog, CatalogChange, CommitInfo, Origin, SourceInfo, Stream};
 pub use error::{Error, ErrorKind};
+pub use quarantine::{Resolutions, Resolved};
 pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,
     ScanStream, StoredEvent,

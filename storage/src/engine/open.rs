@@ -12,7 +12,7 @@ use super::runs::RunSource;
 use super::scan::StoredTruncate;
 use super::shared::{Components, Shared, Signal, Writer, locked};
 use super::view::{Ranks, View};
-use super::{CommitInfo, scan};
+use super::scan;
 use crate::disk::{Disk, DiskError, LockHolder};
 use crate::event::{FrameContext, Op};
 use crate::id::TableId;
@@ -332,13 +332,7 @@ pub(crate) fn take_head(view: &mut View, place: FramePlace, frame: &Frame) -> Re
     };
     view.commit = frame.sequence;
     view.commit_at = Some(frame.instant_us);
-    let info = CommitInfo {
-        seq: frame.sequence.0,
-        at: frame.instant_us,
-        events: info.events,
-        quarantined: info.quarantined,
-        note: info.note,
-    };
+    let info = info.commit(FrameContext { commit: frame.sequence, commit_at: frame.instant_us });
     view.commits.write().unwrap_or_else(|poisoned| poisoned.into_inner()).push(CommitRecord { info, place });
     Ok(())
 }

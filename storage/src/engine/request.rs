@@ -2,6 +2,7 @@
 
 use super::catalog::CatalogChange;
 use super::error::Error;
+use super::quarantine::Resolved;
 use crate::event::Op;
 use crate::id::{ColumnId, OriginId, StreamId, TableId};
 use crate::schema::TableSchema;
@@ -68,6 +69,8 @@ pub struct CommitRequest {
     pub positions: Vec<(String, serde_json::Value)>,
     /// Messages put aside.
     pub quarantine: Vec<Quarantined>,
+    /// Messages put aside by earlier commits that this one settles; each once.
+    pub resolved: Vec<Resolved>,
     /// What made the commit, with counts; shown by `commits()`.
     pub note: serde_json::Value,
 }

@@ -38,8 +38,10 @@ pub struct Status {
     pub events: u64,
     /// Events that no run holds yet.
     pub memory_events: u64,
-    /// Messages in quarantine.
+    /// Messages in quarantine that were not settled since.
     pub quarantined: u64,
+    /// Messages that were in quarantine and were settled since.
+    pub resolved: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
     /// Bytes of the runs.
@@ -86,10 +88,7 @@ impl Shared {
             Ok(bytes)
         };
         let tables: Vec<TableStatus> = view.catalog.tables.values().map(|t| table_status(&view, t)).collect();
-        let quarantined = {
-            let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-            commits.iter().take(view.commit.0 as usize).map(|c| c.info.quarantined).sum()
-        };
+        let (put_aside, resolved) = super::quarantine::counts(&view);
         let holder = disk.lock_holder(&self.dir.join("LOCK"));
         Ok(Status {
             commit: view.commit.0,
@@ -97,7 +96,8 @@ impl Shared {
             head: locked(&self.writer).as_ref().map(|w| w.log.head().to_string()),
             events: tables.iter().map(|t| t.events).sum(),
             memory_events: memory_events(&view) as u64,
-            quarantined,
+            quarantined: put_aside.saturating_sub(resolved),
+            resolved,
             log_bytes: size(self.log_dir())?,
             run_bytes: size(self.runs_dir())?,
             index_bytes: disk.len(&self.dir.join("index.redb"))?.unwrap_or(0),
