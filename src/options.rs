@@ -154,6 +154,44 @@ impl IntakeOptions {
         own.or_else(|| self.keys.iter().find(|k| k.table.is_none())).map(|k| k.columns.as_slice())
     }
 
+    /// These options with everything that `other` says over them. How an intake runs (`strict`,
+    /// `batch`) is what `other` says.
+    pub fn overridden_by(&self, other: &IntakeOptions) -> IntakeOptions {
+        fn first<T: Clone>(over: &Option<T>, under: &Option<T>) -> Option<T> {
+            over.as_ref().or(under.as_ref()).cloned()
+        }
+        fn some<T: Clone>(over: &[T], under: &[T]) -> Vec<T> {
+            if over.is_empty() { under.to_vec() } else { over.to_vec() }
+        }
+        let authorship = other.ignore_null_updates.is_some() || other.columns_to_update.is_some();
+        let mine = if authorship { &IntakeOptions::default() } else { self };
+        IntakeOptions {
+            format: first(&other.format, &self.format),
+            table: first(&other.table, &self.table),
+            keys: some(&other.keys, &self.keys),
+            op: first(&other.op, &self.op),
+            op_map: some(&other.op_map, &self.op_map),
+            default_op: first(&other.default_op, &self.default_op),
+            valid: first(&other.valid, &self.valid),
+            valid_end: first(&other.valid_end, &self.valid_end),
+            tie_break: some(&other.tie_break, &self.tie_break),
+            system: first(&other.system, &self.system),
+            operation_id: first(&other.operation_id, &self.operation_id),
+            absent: first(&other.absent, &self.absent),
+            ignore_null_updates: first(&other.ignore_null_updates, &mine.ignore_null_updates),
+            columns_to_update: first(&other.columns_to_update, &mine.columns_to_update),
+            delete_when: first(&other.delete_when, &self.delete_when),
+            truncate_when: first(&other.truncate_when, &self.truncate_when),
+            columns: first(&other.columns, &self.columns),
+            zone: first(&other.zone, &self.zone),
+            null_text: first(&other.null_text, &self.null_text),
+            source_name: first(&other.source_name, &self.source_name),
+            keep_raw: other.keep_raw || self.keep_raw,
+            strict: other.strict,
+            batch: other.batch,
+        }
+    }
+
     /// Checks what can be checked before the first message.
     ///
     /// # Errors

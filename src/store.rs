@@ -1,13 +1,14 @@
 //! The store as a program uses it: open, take events, ask.
 
 use crate::error::{Error, ErrorKind, Result, near_names_hint};
-use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, run};
+use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, replay, run};
 use crate::options::IntakeOptions;
+use crate::quarantine::{QuarantineEntry, WaitingMessages};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
 use asofdb_storage::engine::{
-    self, Bounds, Catalog, CommitInfo, Engine, EngineOptions, KeyFilter, OpenMode, Quarantined, ScanKind,
-    ScanRequest, Snapshot,
+    self, Bounds, Catalog, CommitInfo, Engine, EngineOptions, KeyFilter, OpenMode, ScanKind, ScanRequest,
+    Snapshot,
 };
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::key::key_bytes;
@@ -85,12 +86,26 @@ impl Store {
         Ok(self.engine.pin().commits()?)
     }
 
-    /// Messages that could not be taken, with the commit that stored each, oldest first.
+    /// Messages that could not be taken when they came, oldest first, also those that were settled
+    /// since.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>> {
-        Ok(self.engine.pin().quarantine()?)
+    pub fn quarantine(&self) -> Result<Vec<QuarantineEntry>> {
+        let snapshot = self.engine.pin();
+        Ok(QuarantineEntry::number(snapshot.quarantine()?, &snapshot.resolutions()))
+    }
+
+    /// Takes messages of the quarantine again, with the options they came with and `options` over
+    /// them: those `numbers` of [`Store::quarantine`], or all that wait. What can be taken now goes
+    /// into a new commit under the position it always had, and is settled; the rest stays, counted
+    /// as `quarantined` in the report. Taking a settled message again does nothing.
+    ///
+    /// # Errors
+    /// As [`Store::ingest_files`]; `Usage` for a number that there is not.
+    pub fn replay_quarantine(&self, numbers: &[u64], options: &IntakeOptions) -> Result<IntakeReport> {
+        let mut waiting = WaitingMessages::new(self.engine.pin(), numbers)?;
+        replay(&self.engine, &mut waiting, options)
     }
 
     /// Takes what files, globs and directories hold and was not taken before (rule C1).

@@ -62,6 +62,11 @@ impl Csv {
         Csv { header, scratch, columns: Vec::new(), image: Vec::new(), ties: Vec::new() }
     }
 
+    /// The names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.header
+    }
+
     /// The names in a header record. Columns without a name are called `column1`, `column2`, …
     ///
     /// # Errors

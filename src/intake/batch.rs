@@ -16,7 +16,7 @@ use asofdb_storage::engine::{Catalog, Quarantined};
 use asofdb_storage::id::{ColumnId, OriginId, TableId};
 use asofdb_storage::time::AxisType;
 use asofdb_storage::value::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Bytes of a quarantined message that are kept.
@@ -34,6 +34,10 @@ pub struct Batcher<'o> {
     table_ids: HashMap<String, usize>,
     next_table: u32,
     last_table: usize,
+    /// Messages come from the quarantine: their positions were passed long ago.
+    pub(super) again: bool,
+    /// Origins whose options are stored already, for messages put aside.
+    options_noted: HashSet<u32>,
     /// The place that was looked up last.
     last_place: Option<(String, u32, String, u32, OriginId)>,
     /// Origins that this batch read from.
@@ -77,6 +81,8 @@ impl<'o> Batcher<'o> {
             table_ids: HashMap::new(),
             next_table: catalog.tables.keys().last().map_or(0, |id| id.0 + 1),
             last_table: 0,
+            again: false,
+            options_noted: HashSet::new(),
             wanted: Wanted::new(options),
             catalog,
             last_place: None,
@@ -91,6 +97,11 @@ impl<'o> Batcher<'o> {
             prepared: Vec::new(),
             scratch: EmitScratch::default(),
         }
+    }
+
+    /// An empty batch for messages of the quarantine, which keep the positions they had.
+    pub fn again(sink: &'o dyn Sink, options: &'o IntakeOptions) -> Batcher<'o> {
+        Batcher { again: true, ..Batcher::new(sink, options) }
     }
 
     /// Messages in the batch so far.
@@ -113,11 +124,14 @@ impl<'o> Batcher<'o> {
         self.counts.delivered += 1;
         self.counts.bytes += place.raw.len() as u64;
         let entry = &mut self.numbers.origins[origin.0 as usize];
-        if place.position < entry.next {
+        if self.again {
+            self.numbers.streams[entry.stream as usize].leave();
+        } else if place.position < entry.next {
             IntakeReport::count(&mut self.counts.repeats, "already_taken", 1);
             return Ok(());
+        } else {
+            entry.next = place.position + 1;
         }
-        entry.next = place.position + 1;
         match decoded {
             Decoded::Ignored(kind) => IntakeReport::count(&mut self.counts.ignored, kind, 1),
             Decoded::Quarantine(fault) => {
@@ -192,6 +206,21 @@ impl<'o> Batcher<'o> {
         self.counts.quarantine(&message);
         self.quarantine.push(message);
         Ok(())
+    }
+
+    /// The options that the messages put aside were read with, where the store does not have them: a
+    /// replay begins from them.
+    pub(super) fn note_options(&mut self) -> Vec<(String, serde_json::Value)> {
+        let mut out = Vec::new();
+        for origin in self.quarantine.iter().filter_map(|q| q.origin) {
+            if !self.again && self.options_noted.insert(origin.0) {
+                let (key, options) = (options_key(origin), serde_json::json!(self.options));
+                if self.catalog.positions.get(&key) != Some(&options) {
+                    out.push((key, options));
+                }
+            }
+        }
+        out
     }
 
     fn take_changes<'a>(
@@ -357,6 +386,11 @@ impl<'o> Batcher<'o> {
         }
         Ok(())
     }
+}
+
+/// Catalog key of the options that the messages of an origin were read with.
+pub(super) fn options_key(origin: OriginId) -> String {
+    format!("intake/options/{}", origin.0)
 }
 
 /// The name of a table for events that come from a file and name none: that of the file.

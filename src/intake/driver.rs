@@ -190,9 +190,12 @@ impl Batcher<'_> {
     }
 
     /// Closes the batch: its commit and its counts.
-    fn close(&mut self) -> Result<(CommitRequest, IntakeReport)> {
+    pub(super) fn close(&mut self) -> Result<(CommitRequest, IntakeReport)> {
         self.settle()?;
         self.numbers.settled();
+        if self.again {
+            self.numbers.streams.iter_mut().for_each(|s| s.come_back());
+        }
         const OPS: [&str; 7] = ["insert", "update", "upsert", "read", "delete", "truncate", "moved_away"];
         for (op, n) in OPS.iter().zip(std::mem::take(&mut self.rows)).filter(|(_, n)| *n > 0) {
             IntakeReport::count(&mut self.counts.rows, op, n);
@@ -217,6 +220,7 @@ impl Batcher<'_> {
         }
         let origins = std::mem::take(&mut self.origins_read);
         request.positions.extend(self.numbers.positions(&origins));
+        request.positions.extend(self.note_options());
         self.forget_place();
         request.quarantine = std::mem::take(&mut self.quarantine);
         let counts = std::mem::take(&mut self.counts);

@@ -24,7 +24,7 @@ impl Batcher<'_> {
         cells: &Cells<'a>,
     ) -> Emitted {
         let entry = &self.numbers.origins[origin.0 as usize];
-        let (stream_id, behind) = (entry.stream as usize, entry.behind);
+        let (stream_id, behind) = (entry.stream as usize, entry.behind || self.again);
         let mut head = EventHead { ordinal, ..EventHead::new(change.op, origin, place.position) };
         head.full = change.full;
         head.system = change.declared.system.map(|s| s.value);

@@ -73,8 +73,13 @@ fn source_error(e: SourceError) -> Error {
 }
 
 /// The catalog key of a position.
-fn position_key(p: &SourcePosition) -> String {
-    format!("{POSITION_PREFIX}{}#{}/{}#{}", p.stream, p.stream_generation, p.origin, p.origin_generation)
+pub(super) fn position_key(
+    stream: &str,
+    stream_generation: u32,
+    origin: &str,
+    origin_generation: u32,
+) -> String {
+    format!("{POSITION_PREFIX}{stream}#{stream_generation}/{origin}#{origin_generation}")
 }
 
 impl Messages for FileMessages {
@@ -102,7 +107,9 @@ impl Messages for FileMessages {
 
     fn positions(&mut self) -> Vec<(String, serde_json::Value)> {
         let positions = std::mem::take(&mut self.positions);
-        positions.iter().map(|p| (position_key(p), serde_json::json!(p))).collect()
+        let key =
+            |p: &SourcePosition| position_key(&p.stream, p.stream_generation, &p.origin, p.origin_generation);
+        positions.iter().map(|p| (key(p), serde_json::json!(p))).collect()
     }
 
     fn progress(&self, progress: &mut Progress) {

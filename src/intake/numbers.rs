@@ -50,6 +50,23 @@ pub struct StreamEntry {
     pub ended: Option<(usize, bool)>,
     /// Key of `ended`.
     pub ended_key: Vec<u8>,
+    /// The last log position and its count, while messages of the quarantine are taken.
+    left: Option<(Vec<u8>, u32)>,
+}
+
+impl StreamEntry {
+    /// A message that stands anywhere in the stream follows: it is no neighbour of the one before.
+    pub fn leave(&mut self) {
+        self.left.get_or_insert_with(|| (self.token.clone(), self.state.token_count));
+        self.ended = None;
+    }
+
+    /// The stream goes on from where it was left.
+    pub fn come_back(&mut self) {
+        if let Some((token, count)) = self.left.take() {
+            (self.token, self.state.token_count) = (token, count);
+        }
+    }
 }
 
 /// An origin.
@@ -244,6 +261,13 @@ impl Numbers {
         self.sources.push(info.clone());
         self.changes.push(CatalogChange::Source(info));
         id
+    }
+
+    /// Where an origin stands: generation of its stream, its name there, its own generation.
+    pub fn place_of(&self, origin: OriginId) -> Option<(u32, &str, u32)> {
+        let o = self.origins.get(origin.0 as usize)?;
+        let stream = self.streams.get(o.stream as usize)?;
+        Some((stream.state.generation, &o.name, o.generation))
     }
 
     /// Compares two places of one stream (rule B3): origin, then position and ordinal.

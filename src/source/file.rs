@@ -3,6 +3,7 @@
 use super::blocks::{Blocks, Line};
 use super::detect::{Container, detect};
 use super::kdump::Kdump;
+use super::kept::Reading;
 use super::position::{Place, SourceError, SourcePosition};
 use crate::change::{Decoded, Fault, Message};
 use crate::format::json;
@@ -144,6 +145,7 @@ impl OpenFile {
     pub fn positions(&mut self) -> Vec<SourcePosition> {
         self.position.bytes = self.blocks.bytes;
         self.position.digest = self.blocks.digest();
+        self.position.reading = Some(self.reading());
         let mut out = vec![self.position.clone()];
         out.extend(self.partitions.iter().map(|(stream, next)| SourcePosition {
             stream: stream.clone(),
@@ -154,8 +156,19 @@ impl OpenFile {
             bytes: 0,
             digest: String::new(),
             lines: 0,
+            reading: self.position.reading.clone(),
         }));
         out
+    }
+
+    fn reading(&self) -> Reading {
+        let (records, header) = match &self.body {
+            Body::Kdump(..) => (true, None),
+            Body::Csv(csv, _) => (false, Some(csv.columns().to_vec())),
+            Body::Lines(_) | Body::Array(_) | Body::Parquet(_) => (false, None),
+        };
+        let delimiter = header.is_some().then_some(self.options.delimiter as char);
+        Reading { format: self.format, records, header, delimiter }
     }
 
     fn line(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {

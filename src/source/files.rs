@@ -234,5 +234,6 @@ fn fresh(input: &Input, last: Option<&SourcePosition>) -> SourcePosition {
         bytes: 0,
         digest: String::new(),
         lines: 0,
+        reading: None,
     }
 }

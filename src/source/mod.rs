@@ -5,12 +5,14 @@ mod detect;
 mod file;
 mod files;
 mod kdump;
+mod kept;
 mod paths;
 mod position;
 
 pub use asofdb_storage::timeline::natural_cmp as natural_order;
 pub use file::PlacedSink;
 pub use files::{FileOptions, FileSource};
+pub use kept::{KeptMessages, Reading};
 pub use position::{Notice, Place, SourceError, SourcePosition};
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Places of messages, positions to resume from, and what a source reports.
 
+use super::kept::Reading;
 use serde::{Deserialize, Serialize};
 
 /// Where a message stands.
@@ -54,6 +55,9 @@ pub struct SourcePosition {
     /// Lines that were read.
     #[serde(default)]
     pub lines: u64,
+    /// How its messages are read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Reading>,
 }
 
 fn is_zero(n: &u32) -> bool {

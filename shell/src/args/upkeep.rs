@@ -45,14 +45,25 @@ Examples:
   asof quarantine show shop.asof 3
   asof quarantine replay shop.asof --table orders --key id";
 
+const REPLAY_EXAMPLES: &str = "\
+Examples:
+  asof quarantine replay shop.asof --op-map x=delete
+  asof quarantine replay shop.asof 3 7 --valid changed_at:ms
+
+Without numbers all messages that wait are tried. What can be taken now goes into a new commit, under
+the position it always had; the rest stays. A message that was settled is never taken again.";
+
 /// `asof quarantine`
 #[derive(Debug, Subcommand)]
 #[command(after_help = QUARANTINE_EXAMPLES)]
 pub enum QuarantineCommand {
-    /// List the messages with place and reason
+    /// List the messages that wait, with place and reason
     List {
         #[command(flatten)]
         store: StoreArg,
+        /// Also those that were settled since
+        #[arg(long)]
+        all: bool,
     },
     /// Show one message as it came
     #[command(override_usage = "asof quarantine show [OPTIONS] STORE NUMBER")]
@@ -61,8 +72,8 @@ pub enum QuarantineCommand {
         #[arg(value_name = "STORE NUMBER", required = true, num_args = 1..=2)]
         places: Vec<String>,
     },
-    /// Try the messages again, with other options
-    #[command(override_usage = "asof quarantine replay [OPTIONS] STORE")]
+    /// Take the messages again: with the options they came with, and those given now over them
+    #[command(override_usage = "asof quarantine replay [OPTIONS] STORE [NUMBER...]", after_help = REPLAY_EXAMPLES)]
     Replay(Box<super::IngestArgs>),
 }
 

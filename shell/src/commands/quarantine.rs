@@ -1,19 +1,18 @@
 //! `asof quarantine`.
 
 use super::{Manner, print, print_json};
-use crate::args::{QuarantineCommand, StoreAnd};
+use crate::args::{IngestArgs, QuarantineCommand, StoreAnd};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::escape::visible;
 use crate::store;
-use asofdb_storage::engine::Quarantined;
-use asofdb_storage::time::CommitSeq;
+use asofdb::{IntakeReport, QuarantineEntry};
 use std::fmt::Write;
 use std::path::Path;
 
 /// Runs the subcommand.
 pub fn run(command: &QuarantineCommand, manner: Manner) -> Outcome {
     match command {
-        QuarantineCommand::List { store } => list(store.path()?, manner),
+        QuarantineCommand::List { store, all } => list(store.path()?, *all, manner),
         QuarantineCommand::Show { places } => {
             let places = StoreAnd::here(places, 1)?;
             let number = places.rest.first().ok_or_else(|| {
@@ -26,48 +25,55 @@ pub fn run(command: &QuarantineCommand, manner: Manner) -> Outcome {
     }
 }
 
-fn messages(path: &Path) -> Outcome<Vec<(CommitSeq, Quarantined)>> {
+fn messages(path: &Path) -> Outcome<Vec<QuarantineEntry>> {
     store::reader(path)?.quarantine().map_err(|e| store::failure(&e))
 }
 
-fn list(path: &Path, manner: Manner) -> Outcome {
-    let messages = messages(path)?;
+fn list(path: &Path, all: bool, manner: Manner) -> Outcome {
+    let mut entries = messages(path)?;
+    let settled = entries.iter().filter(|e| e.resolved_by.is_some()).count();
+    entries.retain(|e| all || e.resolved_by.is_none());
     if manner.json {
-        let all: Vec<_> = messages.iter().enumerate().map(|(i, (commit, m))| json(i, *commit, m)).collect();
-        return print_json(&serde_json::Value::from(all));
+        return print_json(&entries.iter().map(json).collect::<Vec<_>>().into());
     }
     let mut out = String::new();
-    for (i, (commit, m)) in messages.iter().enumerate() {
+    for QuarantineEntry { number, commit, message: m, resolved_by } in &entries {
         let table = m.table.as_deref().map(|t| format!(" table {t}:")).unwrap_or_default();
+        let after = resolved_by.map(|c| format!("  (settled by commit {c})")).unwrap_or_default();
         let _ = writeln!(
             out,
-            "{:>4}  commit {commit}  {}:{} {}",
-            i + 1,
+            "{number:>4}  commit {commit}  {}:{} {}{after}",
             visible(&store::place_of(m)),
             visible(&table),
             visible(&m.reason)
         );
     }
-    match messages.is_empty() {
-        true => manner.say("the quarantine is empty"),
-        false => {
-            manner.say(&format!("asof quarantine show {} NUMBER shows a message as it came", path.display()))
-        }
+    let path = path.display();
+    match (entries.is_empty(), settled) {
+        (true, 0) => manner.say("the quarantine is empty"),
+        (true, n) => manner.say(&format!(
+            "nothing waits in the quarantine; {n} were settled: asof quarantine list {path} --all"
+        )),
+        (false, _) => manner.say(&format!(
+            "asof quarantine show {path} NUMBER shows a message as it came, \
+             asof quarantine replay {path} tries them again"
+        )),
     }
     print(&out)
 }
 
-fn json(i: usize, commit: CommitSeq, message: &Quarantined) -> serde_json::Value {
-    let mut value = serde_json::to_value(message).unwrap_or_default();
-    value["number"] = (i + 1).into();
-    value["commit"] = commit.0.into();
+fn json(entry: &QuarantineEntry) -> serde_json::Value {
+    let mut value = serde_json::to_value(&entry.message).unwrap_or_default();
+    value["number"] = entry.number.into();
+    value["commit"] = entry.commit.0.into();
+    value["resolved_by"] = entry.resolved_by.map(|c| c.0).into();
     value
 }
 
 fn show(path: &Path, number: &str, manner: Manner) -> Outcome {
     let messages = messages(path)?;
     let index = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-    let Some((i, (commit, m))) = index.and_then(|i| Some((i, messages.get(i)?))) else {
+    let Some(entry) = index.and_then(|i| messages.get(i)) else {
         let have = messages.len();
         return Err(Failure::new(Exit::Failed, format!("there is no message {number}")).hint(if have == 0 {
             "the quarantine is empty".into()
@@ -76,8 +82,9 @@ fn show(path: &Path, number: &str, manner: Manner) -> Outcome {
         }));
     };
     if manner.json {
-        return print_json(&json(i, *commit, m));
+        return print_json(&json(entry));
     }
+    let QuarantineEntry { number: _, commit, message: m, resolved_by } = entry;
     let mut out = format!(
         "place    {}\ncommit   {commit}\nreason   {}\n",
         visible(&store::place_of(m)),
@@ -88,6 +95,9 @@ fn show(path: &Path, number: &str, manner: Manner) -> Outcome {
     }
     if let Some(hint) = &m.hint {
         let _ = writeln!(out, "hint     {}", visible(hint));
+    }
+    if let Some(by) = resolved_by {
+        let _ = writeln!(out, "settled  by commit {by}");
     }
     let kept = if (m.raw.len() as u64) < m.length {
         format!(", the first {} are kept", m.raw.len())
@@ -100,9 +110,32 @@ fn show(path: &Path, number: &str, manner: Manner) -> Outcome {
     print(&out)
 }
 
-/// The library takes a message again when its source is ingested with other options.
-fn replay(args: &crate::args::IngestArgs, _: Manner) -> Outcome {
-    super::ingest::options(args)?;
-    Err(Failure::usage("quarantine replay is not supported yet")
-        .hint("instead: 'asof quarantine show STORE NUMBER', mend the message in a file of its own, and ingest that"))
+/// Takes messages again; the totals are those of an intake.
+fn replay(args: &IngestArgs, manner: Manner) -> Outcome {
+    let places = StoreAnd::here(&args.places, 0)?;
+    let number = |text: &String| {
+        text.parse::<u64>().map_err(|_| {
+            Failure::usage(format!("{text} is not the number of a message"))
+                .hint("asof quarantine list STORE has the numbers; without numbers all are tried")
+        })
+    };
+    let numbers = places.rest.iter().map(number).collect::<Outcome<Vec<u64>>>()?;
+    let options = super::ingest::options(args)?;
+    let store = store::upkeep(&places.store)?;
+    let report = store.replay_quarantine(&numbers, &options).map_err(|e| store::failure(&e))?;
+    if manner.json {
+        return print_json(&serde_json::to_value(&report).unwrap_or_default());
+    }
+    print(&totals(&report, &places.store))
+}
+
+fn totals(report: &IntakeReport, path: &Path) -> String {
+    if report.delivered == 0 {
+        return "nothing waits in the quarantine\n".to_owned();
+    }
+    super::ingest::totals(report, path).replacen(" delivered = ", " tried = ", 1).replacen(
+        " quarantined\n",
+        " still quarantined\n",
+        1,
+    )
 }

@@ -33,7 +33,11 @@ fn status_text(name: &str, status: &Status) -> String {
     } else {
         String::new()
     };
-    let _ = writeln!(out, "quarantined  {}{quarantine}", status.quarantined);
+    let settled = match status.resolved {
+        0 => String::new(),
+        n => format!(", {n} more settled"),
+    };
+    let _ = writeln!(out, "quarantined  {}{settled}{quarantine}", status.quarantined);
     let _ = writeln!(
         out,
         "bytes        {} log, {} runs, {} index",

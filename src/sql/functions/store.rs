@@ -2,10 +2,11 @@
 
 use super::arguments::Arguments;
 use super::computed::ComputedTable;
+use crate::quarantine::QuarantineEntry;
 use crate::sql::context::QueryContext;
 use crate::sql::error::SqlError;
-use asofdb_storage::engine::{CommitInfo, Quarantined};
-use asofdb_storage::time::{AxisType, CommitSeq};
+use asofdb_storage::engine::{CommitInfo, Resolutions};
+use asofdb_storage::time::AxisType;
 use datafusion::arrow::array::{
     ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
@@ -80,24 +81,28 @@ pub(crate) fn sources(
     )
 }
 
-/// `quarantine()`: every message that was put aside, oldest first.
+/// `quarantine()`: every message that was put aside, oldest first, with the commit that settled it
+/// since, if one did.
 pub(crate) fn quarantine(
     context: &QueryContext,
     arguments: &Arguments,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
     arguments.expect(0, 0, "")?;
     let bound = context.default_commit()?;
-    let at: std::collections::HashMap<u64, i64> =
-        context.reader.commits()?.iter().map(|c| (c.seq, c.at)).collect();
-    let all: Vec<(CommitSeq, Quarantined)> =
-        context.reader.quarantine()?.into_iter().filter(|(seq, _)| *seq <= bound).collect();
-    let q = || all.iter().map(|(_, q)| q);
+    let commits = context.reader.commits()?;
+    let at: std::collections::HashMap<u64, i64> = commits.iter().map(|c| (c.seq, c.at)).collect();
+    let resolutions = Resolutions::of(commits.iter().filter(|c| c.seq <= bound.0));
+    let all = context.reader.quarantine()?.into_iter().filter(|(seq, _)| *seq <= bound).collect();
+    let all = QuarantineEntry::number(all, &resolutions);
+    let q = || all.iter().map(|e| &e.message);
     let raw: BinaryArray = q().map(|q| Some(q.raw.as_slice())).collect();
     build(
         "quarantine()",
         vec![
-            ("__COMMIT_SEQ", ints(all.iter().map(|(seq, _)| Some(seq.0)))),
-            ("__COMMIT_AT", instants(all.iter().map(|(seq, _)| at.get(&seq.0).copied()))),
+            ("number", ints(all.iter().map(|e| Some(e.number)))),
+            ("resolved_by", ints(all.iter().map(|e| e.resolved_by.map(|c| c.0)))),
+            ("__COMMIT_SEQ", ints(all.iter().map(|e| Some(e.commit.0)))),
+            ("__COMMIT_AT", instants(all.iter().map(|e| at.get(&e.commit.0).copied()))),
             ("table", texts(q().map(|q| q.table.clone()))),
             ("_stream", texts(q().map(|q| Some(q.stream.clone())))),
             ("file", texts(q().map(|q| q.file.clone()))),

@@ -243,15 +243,18 @@ impl Snapshot {
         Resolutions::of(records.iter().take(self.view.commit.0 as usize).map(|r| &r.info))
     }
 
-    /// The messages that one commit put aside, in their order.
+    /// The messages that some commits put aside, oldest first, each commit's in their order.
     ///
     /// # Errors
     /// `Damaged`, `Io`.
-    pub fn quarantine_of(&self, commit: CommitSeq) -> Result<Vec<Quarantined>, Error> {
-        let at = commit.0.checked_sub(1).filter(|_| commit <= self.view.commit);
-        let record = at.and_then(|at| self.records().get(at as usize).cloned());
-        let places: Vec<_> = record.iter().filter(|r| r.info.quarantined > 0).map(|r| r.place).collect();
-        Ok(self.shared.quarantine(&places)?.into_iter().map(|(_, message)| message).collect())
+    pub fn quarantine_of(&self, commits: &[CommitSeq]) -> Result<Vec<(CommitSeq, Quarantined)>, Error> {
+        let places: Vec<_> = {
+            let records = self.records();
+            let known = commits.iter().filter(|c| **c <= self.view.commit);
+            let records = known.filter_map(|c| records.get(c.0.checked_sub(1)? as usize));
+            records.filter(|r| r.info.quarantined > 0).map(|r| r.place).collect()
+        };
+        self.shared.quarantine(&places)
     }
 
     /// Answers a question that yields many rows, as streams that may run on threads of their own.

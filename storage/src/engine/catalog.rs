@@ -1,8 +1,8 @@
 //! What the store knows beside events: tables, streams, origins, sources, commits. Every change
 //! stands in a log frame, so the catalog can be rebuilt from the log.
 
-use crate::id::{OriginId, SourceId, StreamId, TableId};
 use super::quarantine::Resolved;
+use crate::id::{OriginId, SourceId, StreamId, TableId};
 use crate::schema::TableMeta;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -46,7 +46,7 @@ pub struct Resolutions {
 
 impl Resolutions {
     /// What these commits settled.
-    pub(crate) fn of<'c>(commits: impl Iterator<Item = &'c CommitInfo>) -> Resolutions {
+    pub fn of<'c>(commits: impl Iterator<Item = &'c CommitInfo>) -> Resolutions {
         let mut all = Resolutions::default();
         for info in commits {
             for r in &info.resolved {
