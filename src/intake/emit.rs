@@ -168,7 +168,7 @@ impl Batcher<'_> {
             }
             return false;
         }
-        if change.op == Op::Truncate {
+        if change.op == Op::Truncate && !behind {
             // It succeeds every key of its table in the stream, so the high-water mark is its predecessor.
             if unknown_high {
                 head.valid_from = None;
@@ -182,11 +182,12 @@ impl Batcher<'_> {
         }
         if head.valid_from.is_none() && !s.commit_instant_maybe.contains(&id) {
             s.commit_instant_maybe.push(id);
-            if change.op == Op::Truncate {
+            if change.op == Op::Truncate && !behind {
                 s.commit_instant_sure.push(id);
             }
         }
-        change.op != Op::Truncate && (time.is_none() || late || unknown_high || behind || change.tombstone)
+        let truncate = change.op == Op::Truncate;
+        behind || !truncate && (time.is_none() || late || unknown_high || change.tombstone)
     }
 
     /// Gives the cells their columns and appends the row to the table's block.

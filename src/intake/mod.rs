@@ -4,6 +4,7 @@
 mod arrow_rows;
 mod batch;
 mod check;
+mod cuts;
 mod driver;
 mod emit;
 mod files;

@@ -2,6 +2,7 @@
 //! C1), tombstones and derived valid time (rules A4, A5). One look-up per table serves them all.
 
 use super::batch::Batcher;
+use super::cuts::Cuts;
 use super::keys::{cells_of, parse, sides};
 use super::report::IntakeReport;
 use super::rows::Refusal;
@@ -11,7 +12,7 @@ use crate::error::Result;
 use crate::source::Place;
 use asofdb_storage::engine::{Catalog, RowBlock};
 use asofdb_storage::event::{EventHead, Op, RowView, TimeSource, content_hash, encode_row};
-use asofdb_storage::id::{OriginId, TableId};
+use asofdb_storage::id::{OriginId, StreamId, TableId};
 use asofdb_storage::timeline::{self, Arrival, Neighbour, Placement};
 use asofdb_storage::value::Cell;
 use std::cmp::Ordering;
@@ -157,6 +158,8 @@ struct Known {
     tokens: HashSet<TokenOfKey>,
     ids: HashMap<Vec<u8>, u64>,
     servers: HashMap<String, u32>,
+    /// What lies around the truncates that wait, by stream.
+    cuts: HashMap<u32, Cuts>,
 }
 
 impl Known {
@@ -221,15 +224,20 @@ impl Batcher<'_> {
             for d in deferred {
                 let view = parse(rows[d.row as usize])?;
                 known.keys.extend(sides(&self.tables[table], &view)?);
+                if d.place && view.head.op == Op::Truncate {
+                    let (place, stream) = self.place_in_stream(&view.head);
+                    known.cuts.entry(stream).or_default().push(place);
+                }
             }
             self.add_stored(table, &mut known)?;
+            self.add_around_cuts(table, &mut known)?;
             let mut next = deferred.iter().peekable();
             for (i, row) in rows.iter().enumerate() {
                 let view = parse(row)?;
                 let waiting = next.next_if(|d| d.row as usize == i);
                 let keys = sides(&self.tables[table], &view)?;
                 let concerns = keys.iter().any(|k| known.keys.contains(k)) || view.head.op == Op::Truncate;
-                if waiting.is_none() && !concerns && !any_id {
+                if waiting.is_none() && !concerns && !any_id && known.cuts.is_empty() {
                     continue;
                 }
                 self.settle_row(table, i as u32, &view, &keys, waiting.copied(), &mut known, decisions)?;
@@ -266,6 +274,26 @@ impl Batcher<'_> {
         }
         for list in known.entries.values_mut() {
             list.sort_by(|a, b| self.numbers.compare(a.place, b.place));
+        }
+        Ok(())
+    }
+
+    fn place_in_stream(&self, head: &EventHead<'_>) -> ((OriginId, u64, u32), u32) {
+        let stream = self.numbers.origins[head.origin.0 as usize].stream;
+        ((head.origin, head.position, head.ordinal), stream)
+    }
+
+    /// Finds what the store has before and after each truncate that waits, of any key.
+    fn add_around_cuts(&self, table: usize, known: &mut Known) -> Result<()> {
+        let meta = &self.tables[table].meta;
+        for (stream, cuts) in &mut known.cuts {
+            cuts.sort(|a, b| self.numbers.compare(*a, *b));
+            if meta.schemas.is_empty() {
+                continue;
+            }
+            self.sink.each_event(meta.id, StreamId(*stream), &mut |place, valid| {
+                cuts.add(place, valid, |a, b| self.numbers.compare(*a, *b));
+            })?;
         }
         Ok(())
     }
@@ -317,6 +345,10 @@ impl Batcher<'_> {
         }
         if let Some(id) = head.operation_id {
             known.ids.insert(id.to_owned(), content);
+        }
+        if let Some(cuts) = known.cuts.get_mut(&stream) {
+            let place = (head.origin, head.position, head.ordinal);
+            cuts.add(place, valid, |a, b| self.numbers.compare(*a, *b));
         }
         for (side, key) in keys.iter().enumerate() {
             if !head.token.is_empty() {
@@ -391,6 +423,9 @@ impl Batcher<'_> {
                 after = Some(e);
             }
         }
+        if head.op == Op::Truncate {
+            return Some(self.place_truncate(d, place, known.cuts.get(&stream)?));
+        }
         fn neighbour(e: &Entry) -> Neighbour<'_> {
             Neighbour { valid: e.valid, op: e.op, server: e.server, token: &e.token }
         }
@@ -408,6 +443,30 @@ impl Batcher<'_> {
         match timeline::place(&arrival, before.map(neighbour).as_ref(), after.map(neighbour).as_ref()) {
             Placement::Ignored => None,
             Placement::Placed(placed) => Some(placed),
+        }
+    }
+
+    /// A truncate succeeds and precedes every key of its table in the stream.
+    fn place_truncate(&self, d: &Deferred, place: (OriginId, u64, u32), cuts: &Cuts) -> timeline::Placed {
+        let (before, after) = cuts.around(place, |a, b| self.numbers.compare(*a, *b));
+        let neighbour = |valid: i64| Neighbour { valid, op: Op::Update, server: 0, token: &[] };
+        let arrival = Arrival {
+            declared: None,
+            times: timeline::Times {
+                source: d.times.source,
+                connector: d.times.connector,
+                broker: d.times.broker,
+            },
+            snapshot_read: false,
+            tombstone: false,
+            server: 0,
+            token: &[],
+            commit_instant: COMMIT_INSTANT,
+        };
+        let (before, after) = (before.map(neighbour), after.map(neighbour));
+        match timeline::place(&arrival, before.as_ref(), after.as_ref()) {
+            Placement::Placed(placed) => placed,
+            Placement::Ignored => unreachable!("only tombstones are ignored"),
         }
     }
 

@@ -288,6 +288,30 @@ fn a5_a_truncate_succeeds_and_precedes_every_key() {
 }
 
 #[test]
+fn a5_a_truncate_in_a_file_behind_one_already_taken_is_lowered_to_what_follows() {
+    for batch in [1, 100] {
+        let store = Memory::default();
+        let in_file =
+            |origin, position, e: Ev| Msg { stream: "dir", origin, position, what: What::Rows(vec![e]) };
+        take(&store, vec![in_file("f2.json", 0, upsert(1, 10).at(500))]);
+        take(&store, vec![in_file("f10.json", 0, upsert(2, 20).at(600))]);
+        let behind = vec![
+            in_file("f1.json", 0, upsert(3, 30).at(300)),
+            in_file("f1.json", 1, ev(Op::Truncate, 0, 0).at(900)),
+        ];
+        let report = try_take(&store, &batched(batch), behind).unwrap();
+        let truncate = store.events("t").into_iter().find(|e| e.op == Op::Truncate).unwrap();
+        assert_eq!(truncate.valid, 500, "the first of what follows, of any key; batch {batch}");
+        assert_eq!((report.lowered, report.raised), (1, 0));
+        assert_eq!((qty(&store, 1), qty(&store, 2), qty(&store, 3)), (Some(10), Some(20), None));
+        // One that lies between two files is raised to what precedes it, and precedes what follows.
+        take(&store, vec![in_file("f9.json", 0, ev(Op::Truncate, 0, 0).at(100))]);
+        assert_eq!(store.events("t").iter().filter(|e| e.op == Op::Truncate).count(), 2);
+        assert_eq!((qty(&store, 1), qty(&store, 2)), (None, Some(20)), "batch {batch}");
+    }
+}
+
+#[test]
 fn a5_a_key_change_succeeds_the_events_of_both_keys() {
     for batch in [1, 100] {
         let store = Memory::default();

@@ -4,6 +4,7 @@ mod corpus;
 mod expect;
 mod intake;
 mod memory;
+mod quarantine;
 mod rows;
 mod stored;
 mod tidy;

@@ -5,7 +5,7 @@ use asofdb_storage::engine::{
     Catalog, CatalogChange, CommitInfo, CommitRequest, Error, ErrorKind, Quarantined, StoredEvent,
 };
 use asofdb_storage::event::{Op, RowView, content_hash};
-use asofdb_storage::id::{ColumnId, OriginId, TableId};
+use asofdb_storage::id::{ColumnId, OriginId, StreamId, TableId};
 use asofdb_storage::key::put_key_cell;
 use asofdb_storage::schema::TableSchema;
 use asofdb_storage::time::{CommitSeq, FOREVER};
@@ -292,6 +292,19 @@ impl Sink for Memory {
             own.chain(old).collect()
         };
         Ok(keys.iter().map(of_key).collect())
+    }
+
+    fn each_event(
+        &self,
+        table: TableId,
+        stream: StreamId,
+        take: &mut dyn FnMut((OriginId, u64, u32), i64),
+    ) -> Result<(), Error> {
+        let state = self.state();
+        let of_stream = |r: &&Stored| state.catalog.origins[r.origin.0 as usize].stream == stream;
+        let rows = state.rows.get(&table.0).map_or(&[][..], Vec::as_slice);
+        rows.iter().filter(of_stream).for_each(|r| take((r.origin, r.position, r.ordinal), r.valid));
+        Ok(())
     }
 
     fn operation_ids(&self, table: TableId) -> Result<HashMap<Vec<u8>, u64>, Error> {
