@@ -135,23 +135,32 @@ pub fn rebuild(args: &CompactArgs, manner: Manner) -> Outcome {
 /// Checks the store; differences end with 1, damage with 4.
 pub fn verify(args: &VerifyArgs, manner: Manner) -> Outcome {
     let path = args.store.path()?;
-    if args.full {
-        return Err(Failure::usage("--full is not supported yet").hint(
-            "'asof verify' reads every frame and every run; 'asof rebuild' recomputes what is derived",
-        ));
-    }
     let store = library::reader(path)?;
-    let report = store.engine().verify(args.head.as_deref()).map_err(library::engine_failure)?;
+    let mut report = store.engine().verify(args.head.as_deref()).map_err(library::engine_failure)?;
+    // What is derived is compared with the log only where the log is as it was written.
+    let full = match args.full && report.damage.is_empty() {
+        true => Some(store.engine().verify_full().map_err(library::engine_failure)?),
+        false => None,
+    };
+    report.damage.extend(full.iter().flat_map(|f| f.damage.clone()));
     if manner.json {
         let head_at = report.head_at.map(|c| c.0);
+        let events = full.as_ref().map(|f| f.events);
         print_json(
-            &json!({"frames": report.frames, "runs": report.runs, "head": report.head, "head_at": head_at, "damage": report.damage}),
+            &json!({"frames": report.frames, "runs": report.runs, "events": events, "head": report.head, "head_at": head_at, "damage": report.damage}),
         )?;
     }
     judge(&path.display().to_string(), args, &report)?;
     if !manner.json {
         let mut text =
             format!("good: {} frames, {} runs\nhead {}\n", report.frames, report.runs, report.head);
+        if let Some(full) = &full {
+            let _ = writeln!(
+                text,
+                "{} events in runs and in memory, the catalog and {} commits are what the log says",
+                full.events, full.commits
+            );
+        }
         if let Some(commit) = report.head_at {
             let _ = writeln!(text, "history up to commit {commit} is the history that was");
         }

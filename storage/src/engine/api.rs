@@ -11,6 +11,7 @@ use super::request::{
 use super::scan::TableScan;
 use super::shared::{Components, Shared, locked};
 use super::upkeep::{Status, VerifyReport};
+use super::verify::FullReport;
 use super::view::View;
 use crate::id::{ColumnId, TableId};
 use crate::time::CommitSeq;
@@ -165,6 +166,17 @@ impl Engine {
     /// `Io`, or `Invalid` if `head` is no head; damage is in the report.
     pub fn verify(&self, head: Option<&str>) -> Result<VerifyReport, Error> {
         self.inner.shared.verify(head)
+    }
+
+    /// Derives everything again from the log and compares it with what the store has: the catalog,
+    /// the commits and their places, and every event of every run and of the memory table. Beside
+    /// [`Engine::verify`], which checks that every part is as it was written, this finds parts that
+    /// were written wrongly. Reads the log once and every run once.
+    ///
+    /// # Errors
+    /// `Io`, or `Damaged` if the log cannot be read to its end; differences are in the report.
+    pub fn verify_full(&self) -> Result<FullReport, Error> {
+        self.inner.shared.verify_full()
     }
 
     /// Sizes and counts.

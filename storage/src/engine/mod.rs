@@ -16,6 +16,7 @@ mod scan;
 mod shared;
 mod stale;
 mod upkeep;
+mod verify;
 mod view;
 
 pub use api::{Engine, EngineOptions, OpenMode, Snapshot};
@@ -28,6 +29,7 @@ pub use request::{
 };
 pub use shared::Components;
 pub use upkeep::{Status, TableStatus, VerifyReport};
+pub use verify::FullReport;
 
 /// Raw bytes in JSON: text where they are UTF-8, else `{"hex": "…"}`.
 mod bytes_as_text {
