@@ -32,6 +32,7 @@ pub fn ingest(
     options: &IntakeOptions,
     progress: &mut dyn FnMut(&asofdb::Progress) -> ControlFlow<()>,
 ) -> Outcome<IntakeReport> {
+    let before = Before::look(path);
     let there = if path.exists() { Some(writer(path)?) } else { None };
     let catalog = there.as_ref().map(Store::catalog).unwrap_or_default();
     let stdin = sources.iter().any(|s| s == "-").then(|| Box::new(std::io::stdin()) as Box<dyn Read + Send>);
@@ -40,7 +41,49 @@ pub fn ingest(
         Some(store) => store,
         None => writer(path)?,
     };
-    store.ingest_messages(&mut messages, options, progress).map_err(|e| failure(&e))
+    let taken = store.ingest_messages(&mut messages, options, progress);
+    if taken.is_err() && store.commit().0 == 0 {
+        // The lock is still ours, so that nobody else's commits can be in there.
+        before.restore(path);
+    }
+    taken.map_err(|e| failure(&e))
+}
+
+/// What was there before a command that may make a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    Nothing,
+    EmptyDirectory,
+    Something,
+}
+
+impl Before {
+    fn look(path: &Path) -> Before {
+        match std::fs::read_dir(path) {
+            Ok(mut entries) => match entries.next() {
+                None => Before::EmptyDirectory,
+                Some(_) => Before::Something,
+            },
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Before::Nothing,
+            Err(_) => Before::Something,
+        }
+    }
+
+    /// Takes a store without commits away that the command made for nothing. What cannot be removed
+    /// stays: it is an empty store.
+    fn restore(self, path: &Path) {
+        match self {
+            Before::Something => {}
+            Before::Nothing => drop(std::fs::remove_dir_all(path)),
+            Before::EmptyDirectory => {
+                for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+                    let path = entry.path();
+                    let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
+                    drop(if is_dir { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) });
+                }
+            }
+        }
+    }
 }
 
 /// Opens a store to write to it; makes it if it is not there.

@@ -127,6 +127,58 @@ fn a_second_writer_is_told_who_holds_the_store() {
     assert_eq!(asked.1, "n\n2\n");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_writer_that_was_killed_is_named_and_not_taken_for_a_live_one() {
+    let dir = store();
+    let status = || run(asof(dir.path()).args(["status", "s"])).1;
+    assert!(status().contains("writer       none\n"), "closed in order: {}", status());
+    let mut child = asof(dir.path())
+        .args(["ingest", "s", "-", "--table", "t", "--key", "id"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let alive = format!("writer       process {} ", child.id());
+    for _ in 0..100 {
+        if status().contains(&alive) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(status().contains(&alive), "{}", status());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let dead = format!("writer       none; the last one, process {} ", child.id());
+    assert!(status().contains(&dead), "{}", status());
+    let again = run(asof(dir.path()).args(["ingest", "s", "t.ndjson", "--table", "t", "--key", "id"]));
+    assert_eq!(again.0, 0, "{}", again.2);
+    assert!(status().contains("writer       none\n"), "{}", status());
+}
+
+#[test]
+fn a_failed_first_intake_leaves_no_store_behind() {
+    let dir = store();
+    std::fs::write(dir.path().join("bad.ndjson"), "{\"id\":1}\nbroken\n").unwrap();
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    let strict = |store: &str| {
+        run(asof(dir.path()).args(["ingest", store, "bad.ndjson", "--table", "t", "--key", "id", "--strict"]))
+    };
+    for made in ["new", "empty"] {
+        assert_eq!(strict(made).0, 5);
+    }
+    assert!(!dir.path().join("new").exists());
+    assert_eq!(std::fs::read_dir(dir.path().join("empty")).unwrap().count(), 0);
+    assert_eq!(strict("s").0, 5);
+    let (_, out, _) = run(asof(dir.path()).args(["sql", "s", "SELECT count(*) AS n FROM t"]));
+    assert_eq!(out, "n\n2\n", "a store that was there stays");
+    // With a batch for each message the first is committed, and then the store stays.
+    let some = ["ingest", "new", "bad.ndjson", "--table", "t", "--key", "id", "--strict", "--batch", "1"];
+    assert_eq!(run(asof(dir.path()).args(some)).0, 5);
+    let (_, out, _) = run(asof(dir.path()).args(["sql", "new", "SELECT count(*) AS n FROM t"]));
+    assert_eq!(out, "n\n1\n");
+}
+
 #[test]
 fn parquet_and_arrow_go_to_pipes() {
     let dir = store();
@@ -154,6 +206,8 @@ fn upkeep_says_what_it_did() {
     let head = report["head"].as_str().unwrap();
     assert_eq!((code, report["damage"].as_array().unwrap().len()), (0, 0));
     assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", head])).0, 0);
+    let full = run(asof(dir.path()).args(["verify", "s", "--full"]));
+    assert!(full.1.contains("\n2 events in runs and in memory, the catalog and 1 commits"), "{}", full.1);
     let forged = "0".repeat(head.len());
     assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", &forged])).0, 1);
 }

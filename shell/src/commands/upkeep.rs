@@ -45,7 +45,11 @@ fn status_text(name: &str, status: &Status) -> String {
         bytes(status.run_bytes),
         bytes(status.index_bytes)
     );
-    let _ = writeln!(out, "writer       {}", status.writer.as_deref().map_or("none".into(), visible));
+    let abandoned = status.abandoned_by.as_deref().map_or(String::new(), |who| {
+        format!("; the last one, {}, ended without closing the store", visible(who))
+    });
+    let writer = status.writer.as_deref().map_or("none".into(), visible);
+    let _ = writeln!(out, "writer       {writer}{abandoned}");
     if let Some(head) = &status.head {
         let _ = writeln!(out, "head         {head}");
     }

@@ -46,6 +46,18 @@ impl fmt::Display for LockHolder {
     }
 }
 
+/// What a lock file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LockState {
+    /// Nobody has the lock.
+    Free,
+    /// Somebody has it; who, if it can be told.
+    Held(Option<LockHolder>),
+    /// Nobody has it, but the last holder never gave it back: its process was killed, or the machine
+    /// lost power.
+    Abandoned(LockHolder),
+}
+
 /// The words of a refused lock.
 pub(super) fn refusal(holder: Option<LockHolder>) -> std::io::Error {
     let who = holder.map_or_else(|| "another process".to_string(), |h| h.to_string());

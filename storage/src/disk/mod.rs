@@ -12,7 +12,7 @@ mod real;
 pub mod sim;
 
 pub use error::{DiskError, DiskOp};
-pub use lock::LockHolder;
+pub use lock::{LockHolder, LockState};
 pub use real::RealDisk;
 pub use sim::SimDisk;
 
@@ -62,6 +62,9 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Who last wrote into the lock file `path`; `None` if it cannot be told.
     fn lock_holder(&self, path: &Path) -> Option<LockHolder>;
+
+    /// Whether somebody has the lock now. Looking takes nothing from anybody.
+    fn lock_state(&self, path: &Path) -> LockState;
 
     /// Whether there is anything called `path`.
     fn exists(&self, path: &Path) -> Result<bool, DiskError> {

@@ -1,7 +1,7 @@
 //! The file system of the operating system.
 
 use super::error::{DiskError, DiskOp, poisoned};
-use super::lock::{LockHolder, refusal};
+use super::lock::{LockHolder, LockState, refusal};
 use super::{Disk, DiskFile, DiskLock};
 use bytes::Bytes;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -13,6 +13,9 @@ const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
 /// A lock file is one line; longer ones are not ours.
 const LOCK_BYTES_MAX: usize = 64 << 10;
+
+/// Longer than [`Disk::lock_state`] has a lock.
+const LOOK_TIME: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The real file system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,7 +107,12 @@ impl Disk for RealDisk {
 
     fn lock(&self, path: &Path, holder: &LockHolder) -> Result<Box<dyn DiskLock>, DiskError> {
         let file = open_lock_file(path).at(DiskOp::Lock, path)?;
-        match file.try_lock() {
+        // Somebody who only looks has it for a moment.
+        let locked = file.try_lock().or_else(|_| {
+            std::thread::sleep(LOOK_TIME);
+            file.try_lock()
+        });
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(DiskError::new(DiskOp::Lock, path, refusal(self.lock_holder(path))));
@@ -114,7 +122,7 @@ impl Disk for RealDisk {
         still_there(&file, path).at(DiskOp::Lock, path)?;
         let line = holder.to_bytes();
         file.set_len(0).and_then(|()| file.write_all_at(&line, 0)).at(DiskOp::Lock, path)?;
-        Ok(Box::new(RealLock { path: path.to_path_buf(), _file: file }))
+        Ok(Box::new(RealLock { path: path.to_path_buf(), file }))
     }
 
     fn lock_holder(&self, path: &Path) -> Option<LockHolder> {
@@ -123,6 +131,16 @@ impl Disk for RealDisk {
         let mut bytes = vec![0; len];
         file.read_exact_at(&mut bytes, 0).ok()?;
         LockHolder::from_bytes(&bytes)
+    }
+
+    fn lock_state(&self, path: &Path) -> LockState {
+        let Ok(file) = open_regular(path, OpenOptions::new().read(true)) else { return LockState::Free };
+        let holder = self.lock_holder(path);
+        match (file.try_lock_shared(), holder) {
+            (Err(TryLockError::WouldBlock), holder) => LockState::Held(holder),
+            (_, Some(holder)) => LockState::Abandoned(holder),
+            (_, None) => LockState::Free,
+        }
     }
 }
 
@@ -148,7 +166,14 @@ fn still_there(file: &File, path: &Path) -> io::Result<()> {
 struct RealLock {
     path: PathBuf,
     // Closing the file gives the lock back.
-    _file: File,
+    file: File,
+}
+
+impl Drop for RealLock {
+    fn drop(&mut self) {
+        // An empty file says that the holder left in order; if that fails, it says that it did not.
+        let _ = self.file.set_len(0);
+    }
 }
 
 impl DiskLock for RealLock {

@@ -13,7 +13,7 @@ mod crash;
 mod state;
 
 use super::error::{DiskError, DiskOp, poisoned, to_usize};
-use super::lock::{LockHolder, refusal};
+use super::lock::{LockHolder, LockState, refusal};
 use super::{Disk, DiskFile, DiskLock};
 use bytes::Bytes;
 use state::{FileOp, NameOp, State};
@@ -271,6 +271,15 @@ impl Disk for SimDisk {
     fn lock_holder(&self, path: &Path) -> Option<LockHolder> {
         LockHolder::from_bytes(&self.peek(path)?)
     }
+
+    fn lock_state(&self, path: &Path) -> LockState {
+        let held = self.state().locks.get(path).cloned();
+        match (held, self.lock_holder(path)) {
+            (Some(holder), _) => LockState::Held(Some(holder)),
+            (None, Some(holder)) => LockState::Abandoned(holder),
+            (None, None) => LockState::Free,
+        }
+    }
 }
 
 impl SimDisk {
@@ -300,7 +309,11 @@ impl DiskLock for SimLock {
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.disk.state().locks.remove(&self.path);
+        let mut state = self.disk.state();
+        state.locks.remove(&self.path);
+        if let Some(id) = state.names.visible.get(&self.path).copied() {
+            state.change_file(id, FileOp::SetLen(0));
+        }
     }
 }
 

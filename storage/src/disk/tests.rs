@@ -76,10 +76,16 @@ fn a_lock_has_one_holder_who_is_named_and_ends_with_it() {
         let error = disk.lock(&path, &other).expect_err("it is held");
         assert!(error.is_locked(), "{error}");
         assert!(error.to_string().contains("process 4711 on box (asof shell \"x\")"), "{error}");
+        assert_eq!(disk.lock_state(&path), LockState::Held(Some(me)));
         drop(lock);
+        assert_eq!(disk.lock_state(&path), LockState::Free, "given back in order");
         let lock = disk.lock(&path, &other).expect("it is free");
-        assert_eq!(disk.lock_holder(&path), Some(other));
+        assert_eq!(disk.lock_holder(&path), Some(other.clone()));
         drop(lock);
+        // What a process leaves behind that was killed.
+        let mut file = disk.open_write(&path).expect("lock file");
+        file.write_at(0, &other.to_bytes()).expect("written");
+        assert_eq!(disk.lock_state(&path), LockState::Abandoned(other));
     });
 }
 

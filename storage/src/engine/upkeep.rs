@@ -6,7 +6,7 @@ use super::open::quarantine_of;
 use super::request::Quarantined;
 use super::shared::{Shared, locked};
 use super::view::View;
-use crate::disk::LockHolder;
+use crate::disk::LockState;
 use crate::log::{FramePlace, Head, Log, LogSettings};
 use crate::time::CommitSeq;
 
@@ -48,8 +48,10 @@ pub struct Status {
     pub run_bytes: u64,
     /// Bytes of the keyed index.
     pub index_bytes: u64,
-    /// The process that writes to the store, if one does.
+    /// The process that writes to the store, if another one does.
     pub writer: Option<String>,
+    /// The last process that wrote to the store, if it ended without closing it.
+    pub abandoned_by: Option<String>,
     /// Tables by number.
     pub tables: Vec<TableStatus>,
     /// What was cut off the end of the log when the store was opened: an unfinished commit.
@@ -89,7 +91,16 @@ impl Shared {
         };
         let tables: Vec<TableStatus> = view.catalog.tables.values().map(|t| table_status(&view, t)).collect();
         let (put_aside, resolved) = super::quarantine::counts(&view);
-        let holder = disk.lock_holder(&self.dir.join("LOCK"));
+        let state = match self.lock {
+            Some(_) => LockState::Free,
+            None => disk.lock_state(&self.dir.join("LOCK")),
+        };
+        let (writer, abandoned_by) = match state {
+            LockState::Free => (None, None),
+            LockState::Held(None) => (Some("another process".to_owned()), None),
+            LockState::Held(Some(holder)) => (Some(holder.to_string()), None),
+            LockState::Abandoned(holder) => (None, Some(holder.to_string())),
+        };
         Ok(Status {
             commit: view.commit.0,
             commit_at: view.commit_at,
@@ -101,7 +112,8 @@ impl Shared {
             log_bytes: size(self.log_dir())?,
             run_bytes: size(self.runs_dir())?,
             index_bytes: disk.len(&self.dir.join("index.redb"))?.unwrap_or(0),
-            writer: holder.filter(|_| self.lock.is_none()).map(|h: LockHolder| h.to_string()),
+            writer,
+            abandoned_by,
             tables,
             recovered: self.recovered.clone(),
             background_error: self.signal.failure().map(|e| e.message),
