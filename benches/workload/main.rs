@@ -15,7 +15,7 @@ use asofdb::{IntakeOptions, Store};
 use asofdb_storage::engine::{
     Catalog, CommitInfo, CommitRequest, Engine, EngineOptions, Error, OpenMode, StoredEvent,
 };
-use asofdb_storage::id::TableId;
+use asofdb_storage::id::{OriginId, StreamId, TableId};
 use measure::{Sheet, millis, percentile, summary};
 use probes::Probes;
 use questions::Asker;
@@ -124,6 +124,15 @@ impl Sink for Timed {
 
     fn key_events(&self, table: TableId, keys: &[Vec<u8>]) -> Result<Vec<Vec<StoredEvent>>, Error> {
         Sink::key_events(&self.engine, table, keys)
+    }
+
+    fn each_event(
+        &self,
+        table: TableId,
+        stream: StreamId,
+        take: &mut dyn FnMut((OriginId, u64, u32), i64),
+    ) -> Result<(), Error> {
+        Sink::each_event(&self.engine, table, stream, take)
     }
 
     fn operation_ids(&self, table: TableId) -> Result<HashMap<Vec<u8>, u64>, Error> {

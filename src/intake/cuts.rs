@@ -55,7 +55,7 @@ mod tests {
     fn stretches_around_truncates_are_told_apart() {
         let spot = |position| (OriginId(0), position, 0);
         let mut cuts = Cuts::default();
-        [20, 10].map(|p| cuts.push(spot(p)));
+        [20, 10].into_iter().for_each(|p| cuts.push(spot(p)));
         cuts.sort(Spot::cmp);
         assert_eq!(cuts.around(spot(10), Spot::cmp), (None, None));
         for (position, valid) in [(5, 100), (6, 90), (15, 300), (25, 500), (26, 400)] {

@@ -121,11 +121,7 @@ fn read_run(
         let batch = extend_batch(&in_order_of(&own, &batch?)?, &run.schema, schema)?;
         add(found, &batch, schema)?;
         if in_order && batch.num_rows() > 0 {
-            let joined = match &last {
-                Some(last) => concat_batches(&batch.schema(), [last, &batch]).map_err(internal)?,
-                None => batch.clone(),
-            };
-            in_order = sort_batch(&joined, order)? == joined;
+            in_order = continues(last.as_ref(), &batch, order)?;
             last = Some(batch.slice(batch.num_rows() - 1, 1));
         }
     }
@@ -133,6 +129,15 @@ fn read_run(
         damage.push(format!("run {}: its events are out of order", run.meta().file_name()));
     }
     Ok(())
+}
+
+/// Whether a batch is in order and goes on from the one before.
+fn continues(last: Option<&RecordBatch>, batch: &RecordBatch, order: EventOrder<'_>) -> Result<bool, Error> {
+    let joined = match last {
+        Some(last) => concat_batches(&batch.schema(), [last, batch]).map_err(internal)?,
+        None => batch.clone(),
+    };
+    Ok(sort_batch(&joined, order)? == joined)
 }
 
 /// A run gives its columns in the order of its file, and none that it does not have.

@@ -95,12 +95,9 @@ fn events_that_are_missing_doubled_or_others_are_told_by_commit() {
         ["table t, commit 4: 10 events are there, the log has 5"]
     );
     assert_eq!(with(&|t| t.runs.clear()).len(), 3);
-    let forged = {
-        let other = shared(1000);
-        commit(&other, 1);
-        let batch = other.view().tables[&TableId(0)].memory[0].sorted().expect("columns").plain.clone();
-        batch
-    };
+    let other = shared(1000);
+    commit(&other, 1);
+    let forged = other.view().tables[&TableId(0)].memory[0].sorted().expect("columns").plain.clone();
     let commits: Vec<u64> = vec![4; forged.num_rows()];
     let mut columns = forged.columns().to_vec();
     columns[4] = Arc::new(arrow::array::UInt64Array::from(commits));
@@ -113,6 +110,21 @@ fn events_that_are_missing_doubled_or_others_are_told_by_commit() {
     let mut told = Vec::new();
     compare_sums("t", &sums, &others, &mut told);
     assert_eq!(told, ["table t, commit 4: 5 events are there, with other contents"]);
+}
+
+#[test]
+fn events_out_of_order_are_told_within_and_between_batches() {
+    let store = filled();
+    let view = store.view();
+    let meta = &view.catalog.tables[&TableId(0)];
+    let order = EventOrder { ranks: view.ranks.for_table(meta), system_declared: false };
+    let plain = view.tables[&TableId(0)].memory[0].sorted().expect("columns").plain.clone();
+    let (first, last) = (plain.slice(0, 2), plain.slice(2, 3));
+    assert!(continues(None, &plain, order).expect("an order"));
+    assert!(continues(Some(&first), &last, order).expect("an order"));
+    assert!(!continues(Some(&last), &first, order).expect("an order"));
+    let turned = concat_batches(&plain.schema(), [&last, &first]).expect("a batch");
+    assert!(!continues(None, &turned, order).expect("an order"));
 }
 
 #[test]
