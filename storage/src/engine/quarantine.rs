@@ -98,3 +98,72 @@ pub(crate) fn check_resolved(view: &View, resolved: &[Resolved]) -> Result<(), E
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{ManualClock, SeededEntropy};
+    use crate::disk::SimDisk;
+    use crate::engine::{CommitRequest, Components, Engine, EngineOptions, OpenMode, Quarantined};
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn engine() -> Engine {
+        let components = Components {
+            disk: Arc::new(SimDisk::new()),
+            clock: Arc::new(ManualClock::new(1_000_000)),
+            entropy: Arc::new(SeededEntropy::new(7)),
+            command: "test".into(),
+        };
+        let options = EngineOptions { background: false, ..EngineOptions::default() };
+        Engine::open_with(Path::new("/store"), OpenMode::Create, options, components).expect("a store")
+    }
+
+    fn message(position: u64) -> Quarantined {
+        Quarantined {
+            origin: None,
+            stream: "s".into(),
+            file: None,
+            position,
+            line: None,
+            table: None,
+            reason: "broken".into(),
+            hint: None,
+            length: 1,
+            raw: vec![b'x'],
+        }
+    }
+
+    #[test]
+    fn nothing_is_settled_twice_and_nothing_that_was_not_put_aside() {
+        let engine = engine();
+        let quarantine = (0..5).map(message).collect();
+        engine.commit(CommitRequest { quarantine, ..CommitRequest::default() }).expect("a commit");
+        let settle = |commit, first, last| {
+            let resolved = vec![Resolved { commit, first, last }];
+            engine.commit(CommitRequest { resolved, ..CommitRequest::default() }).map(|info| info.seq)
+        };
+        for (commit, first, last) in [(0, 0, 0), (2, 0, 0), (1, 0, 5), (1, 3, 2)] {
+            assert!(settle(commit, first, last).is_err(), "{commit}, {first} to {last}");
+        }
+        assert_eq!(settle(1, 1, 2).expect("a commit"), 2);
+        for (first, last) in [(1, 1), (2, 4), (0, 1), (0, 4)] {
+            let error = settle(1, first, last).expect_err("settled before");
+            assert!(error.message.contains("commit 2"), "{error}");
+        }
+        assert_eq!(settle(1, 3, 4).expect("a commit"), 3);
+        let known = engine.pin().resolutions();
+        let by: Vec<_> = (0..6).map(|n| known.of_message(CommitSeq(1), n).map(|c| c.0)).collect();
+        assert_eq!(by, [None, Some(2), Some(2), Some(3), Some(3), None]);
+        assert_eq!(known.of_message(CommitSeq(2), 1), None);
+        let status = engine.status().expect("a status");
+        assert_eq!((status.quarantined, status.resolved), (1, 4));
+    }
+
+    #[test]
+    fn neighbours_make_ranges() {
+        let range = |first, last| Resolved { commit: 7, first, last };
+        assert_eq!(Resolved::ranges(7, [0, 1, 2, 5, 7, 8]), [range(0, 2), range(5, 5), range(7, 8)]);
+        assert!(Resolved::ranges(7, []).is_empty());
+    }
+}
