@@ -302,7 +302,7 @@ pub(crate) fn rows_of(frame: &Frame) -> impl Iterator<Item = CommittedRows> + us
 }
 
 /// Brings a view one frame on.
-fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
+pub(crate) fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
     take_head(view, place, frame)?;
     rows_of(frame).try_for_each(|rows| add_rows(view, rows))
 }
