@@ -1,6 +1,6 @@
 //! A disk that calls back before every operation, so that tests act in the middle of others.
 
-use asofdb_storage::disk::{Disk, DiskError, DiskFile, DiskLock, DiskOp, LockHolder, SimDisk};
+use asofdb_storage::disk::{Disk, DiskError, DiskFile, DiskLock, DiskOp, LockHolder, LockState, SimDisk};
 use bytes::Bytes;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -101,5 +101,9 @@ impl Disk for HookDisk {
 
     fn lock_holder(&self, path: &Path) -> Option<LockHolder> {
         self.disk.lock_holder(path)
+    }
+
+    fn lock_state(&self, path: &Path) -> LockState {
+        self.disk.lock_state(path)
     }
 }
