@@ -101,7 +101,7 @@ fn main() -> Result<(), Failure> {
     let schema = Arc::new(schema());
     let level0 = write_level0(dir.path(), &schema, events)?;
     let disk = Arc::new(RealDisk);
-    let open = |meta: &RunMeta| RunReader::open(disk.clone(), dir.path(), meta);
+    let open = |meta: &RunMeta| RunReader::open(disk.clone(), dir.path(), meta, Arc::new(ColumnCache::new(0)));
     let mut merged = None;
     for (id, format) in [(1000, RunFormat::Ipc), (1001, RunFormat::Parquet)] {
         let inputs = level0.iter().map(|m| MergeInput::run(&open(m)?, schema.clone()));

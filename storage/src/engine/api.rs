@@ -30,6 +30,8 @@ pub struct EngineOptions {
     pub segment_bytes_max: u64,
     /// Cache of the keyed index.
     pub index_cache_bytes: usize,
+    /// Decoded columns of runs that are kept for the next scan.
+    pub column_cache_bytes: usize,
     /// Flush, merge and index in a background thread; otherwise in `commit` itself.
     pub background: bool,
 }
@@ -40,6 +42,7 @@ impl Default for EngineOptions {
             memory_events_max: 1_000_000,
             segment_bytes_max: 256 << 20,
             index_cache_bytes: 64 << 20,
+            column_cache_bytes: 256 << 20,
             background: true,
         }
     }

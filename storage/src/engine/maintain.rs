@@ -159,7 +159,7 @@ impl Shared {
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
         let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
-        let reader = RunReader::open(disk, &dir, &written)?;
+        let reader = RunReader::open(disk, &dir, &written, self.columns.clone())?;
         Ok(Arc::new(RunSource { reader: Arc::new(reader), schema }))
     }
 

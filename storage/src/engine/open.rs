@@ -17,7 +17,7 @@ use crate::disk::{Disk, DiskError, LockHolder};
 use crate::event::{FrameContext, Op};
 use crate::id::TableId;
 use crate::log::{Frame, FramePlace, Log, LogError, LogSettings, Start};
-use crate::run::RunReader;
+use crate::run::{ColumnCache, RunReader};
 use crate::time::CommitSeq;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -101,6 +101,7 @@ impl Shared {
         let (log, recovered) = Log::open(disk.clone(), &dir.join("log"), settings)?;
         let mut shared = Shared {
             dir: dir.to_owned(),
+            columns: Arc::new(ColumnCache::new(options.column_cache_bytes)),
             options,
             view: RwLock::new(Arc::new(empty_view(&manifest))),
             writer: Mutex::new(None),
@@ -136,7 +137,7 @@ impl Shared {
                 let name = meta.file_name();
                 Error::new(ErrorKind::Damaged, format!("run {name} has an unknown schema version"))
             })?;
-            let reader = RunReader::open(disk.clone(), &dir, meta)?;
+            let reader = RunReader::open(disk.clone(), &dir, meta, self.columns.clone())?;
             let run = Arc::new(RunSource { reader: Arc::new(reader), schema: Arc::new(schema) });
             let truncates = stored_truncates(&run, meta.table)?;
             let entry = Arc::make_mut(view.tables.entry(meta.table).or_default());

@@ -8,6 +8,7 @@ use crate::clock::{Clock, Entropy, OsEntropy, SystemClock};
 use crate::disk::{Disk, DiskLock, RealDisk};
 use crate::id::TableId;
 use crate::log::{Log, LogSettings};
+use crate::run::ColumnCache;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     /// What was cut off the end of the log when the store was opened.
     pub recovered: Option<String>,
     pub log_settings: LogSettings,
+    /// Decoded columns of runs.
+    pub columns: Arc<ColumnCache>,
     /// Released when the last handle goes.
     pub lock: Option<Box<dyn DiskLock>>,
 }

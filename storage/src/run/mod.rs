@@ -5,6 +5,7 @@
 //! digest of every block of the file, the chunks and a sparse key index; the manifest holds the
 //! digest of the sidecar. No byte of a block is parsed before its digest was checked.
 
+mod cache;
 mod check;
 mod encode;
 mod error;
@@ -19,6 +20,7 @@ mod sort;
 mod widen;
 mod write;
 
+pub use cache::ColumnCache;
 pub use error::RunError;
 pub use input::MergeInput;
 pub use merge::merge_runs;

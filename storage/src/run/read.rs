@@ -1,5 +1,6 @@
 //! Reading runs: whole columns over row ranges, and keys.
 
+use super::cache::ColumnCache;
 use super::check::CheckedFile;
 use super::error::RunError;
 use super::ipc::IpcFile;
@@ -20,6 +21,7 @@ pub struct RunReader {
     sidecar: Sidecar,
     file: CheckedFile,
     decoded: OnceLock<Decoded>,
+    cache: Arc<ColumnCache>,
     /// The keys that were decoded last, with the number of their first row: a look-up needs the same
     /// ones for both ends of its rows.
     last_keys: Mutex<Option<(u64, BinaryArray)>>,
@@ -31,15 +33,29 @@ enum Decoded {
     Parquet(ParquetFile),
 }
 
+impl Drop for RunReader {
+    fn drop(&mut self) {
+        if self.meta.format == RunFormat::Parquet {
+            self.cache.forget(self.meta.id);
+        }
+    }
+}
+
 /// Batches of a run.
 pub type RunBatches = Box<dyn Iterator<Item = Result<RecordBatch, RunError>> + Send>;
 
 impl RunReader {
-    /// Opens a run; its sidecar is checked and read, the run file only mapped.
+    /// Opens a run; its sidecar is checked and read, the run file only mapped. `cache` may be that of
+    /// other runs of the store.
     ///
     /// # Errors
     /// [`RunError::Damaged`] if a file is missing, of another length, or not what the manifest says.
-    pub fn open(disk: Arc<dyn Disk>, dir: &Path, meta: &RunMeta) -> Result<RunReader, RunError> {
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        meta: &RunMeta,
+        cache: Arc<ColumnCache>,
+    ) -> Result<RunReader, RunError> {
         let present = |path: &Path| -> Result<(), RunError> {
             match disk.exists(path)? {
                 true => Ok(()),
@@ -56,6 +72,7 @@ impl RunReader {
             sidecar,
             file,
             decoded: OnceLock::new(),
+            cache,
             last_keys: Mutex::new(None),
         })
     }
@@ -79,7 +96,10 @@ impl RunReader {
         }
         let decoded = match self.meta.format {
             RunFormat::Ipc => Decoded::Ipc(Arc::new(IpcFile::open(&self.file, &self.sidecar.chunks)?)),
-            RunFormat::Parquet => Decoded::Parquet(ParquetFile::open(&self.file, self.sidecar.chunks.len())?),
+            RunFormat::Parquet => {
+                let chunks = self.sidecar.chunks.len();
+                Decoded::Parquet(ParquetFile::open(&self.file, chunks, self.meta.id, self.cache.clone())?)
+            }
         };
         Ok(self.decoded.get_or_init(|| decoded))
     }

@@ -156,7 +156,7 @@ fn write(disk: &SimDisk, dir: &Path, spec: RunSpec, schema: &TableSchema, sorted
 }
 
 fn open(disk: &SimDisk, dir: &Path, meta: &RunMeta) -> Result<RunReader, RunError> {
-    RunReader::open(Arc::new(disk.clone()), dir, meta)
+    RunReader::open(Arc::new(disk.clone()), dir, meta, Arc::new(ColumnCache::new(1 << 20)))
 }
 
 /// The asked columns of some rows, in the order asked; NULLs where the run does not have one.
