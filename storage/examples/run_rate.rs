@@ -101,14 +101,15 @@ fn main() -> Result<(), Failure> {
     let schema = Arc::new(schema());
     let level0 = write_level0(dir.path(), &schema, events)?;
     let disk = Arc::new(RealDisk);
-    let open = |meta: &RunMeta| RunReader::open(disk.clone(), dir.path(), meta, Arc::new(ColumnCache::new(0)));
+    let open =
+        |meta: &RunMeta| RunReader::open(disk.clone(), dir.path(), meta, Arc::new(ColumnCache::new(0)));
     let mut merged = None;
     for (id, format) in [(1000, RunFormat::Ipc), (1001, RunFormat::Parquet)] {
         let inputs = level0.iter().map(|m| MergeInput::run(&open(m)?, schema.clone()));
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         let start = Instant::now();
         let spec = RunSpec { id, table: TableId(1), format, level: 1 };
-        let meta = merge_runs(&*disk, dir.path(), spec, &schema, ORDER, inputs)?;
+        let meta = merge_runs(&*disk, dir.path(), spec, &schema, ORDER, inputs, &mut || ())?;
         report(&format!("merge {} runs into one, {format:?}", level0.len()), meta.rows, "rows", start);
         println!("{:44} {:8.1} bytes a row", "  size", meta.bytes as f64 / meta.rows as f64);
         scan(&open(&meta)?)?;
@@ -131,7 +132,7 @@ fn write_level0(dir: &Path, schema: &TableSchema, events: usize) -> Result<Vec<R
         let start = Instant::now();
         let spec = RunSpec { id: run as u64 + 1, table: TableId(1), format: RunFormat::Ipc, level: 0 };
         let inputs = sorted.into_iter().map(MergeInput::batch).collect();
-        let meta = merge_runs(&RealDisk, dir, spec, schema, ORDER, inputs)?;
+        let meta = merge_runs(&RealDisk, dir, spec, schema, ORDER, inputs, &mut || ())?;
         report("merge 5 batches and write them, IPC", meta.rows, "rows", start);
         metas.push(meta);
     }

@@ -26,6 +26,8 @@ use std::thread::JoinHandle;
 pub struct EngineOptions {
     /// Events that the memory table holds before they are flushed to a run.
     pub memory_events_max: usize,
+    /// Bytes that they may have, as they are logged; in memory they take about three times as many.
+    pub memory_bytes_max: usize,
     /// Bytes of a log segment before the next is begun.
     pub segment_bytes_max: u64,
     /// Cache of the keyed index.
@@ -39,7 +41,8 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         EngineOptions {
-            memory_events_max: 1_000_000,
+            memory_events_max: 800_000,
+            memory_bytes_max: 128 << 20,
             segment_bytes_max: 256 << 20,
             index_cache_bytes: 64 << 20,
             column_cache_bytes: 256 << 20,

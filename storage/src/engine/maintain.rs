@@ -1,6 +1,6 @@
 //! Work behind the intake: flushing the memory table to runs, merging runs.
 
-use super::error::Error;
+use super::error::{Error, ErrorKind};
 use super::manifest::Manifest;
 use super::memory::MemoryBatch;
 use super::runs::RunSource;
@@ -16,6 +16,8 @@ use std::sync::atomic::Ordering;
 
 /// Runs of one level that are merged into one of the next.
 const MERGE_FANOUT: usize = 4;
+/// How often what is flushed at once may be in memory before commits wait.
+const MEMORY_TIMES_MAX: usize = 2;
 /// Memory batches of one table before small ones are merged.
 const SMALL_BATCHES_MAX: usize = 8;
 
@@ -45,28 +47,34 @@ impl Shared {
     /// One round of what is due.
     pub fn maintain(&self) -> Result<(), Error> {
         self.gather_memory()?;
-        if memory_events(&self.view()) >= self.options.memory_events_max {
+        if self.is_full(&self.view(), 1) {
             self.flush()?;
             self.merge(Merging::Due)?;
         }
         Ok(())
     }
 
+    /// Whether the memory table has `times` what is flushed at once.
+    pub fn is_full(&self, view: &View, times: usize) -> bool {
+        let bytes: usize = view.tables.values().flat_map(|t| &t.memory).map(|b| b.bytes).sum();
+        memory_events(view) >= times.saturating_mul(self.options.memory_events_max)
+            || bytes >= times.saturating_mul(self.options.memory_bytes_max)
+    }
+
     /// Called after every commit: hands work to the worker, or does it.
     pub fn after_commit(&self) -> Result<(), Error> {
-        let view = self.view();
-        let events = memory_events(&view);
         if !self.options.background {
             return self.maintain();
         }
-        if events >= self.options.memory_events_max / 4 || self.crowded(&view) {
+        let view = self.view();
+        if memory_events(&view) >= self.options.memory_events_max / 4
+            || self.is_full(&view, 1)
+            || self.crowded(&view)
+        {
             self.signal.wake();
         }
-        while memory_events(&self.view()) >= 3 * self.options.memory_events_max {
-            // Intake is faster than the worker: wait until memory is free again.
-            self.signal.wait_for_round()?;
-        }
-        Ok(())
+        // Intake is faster than the worker: wait until memory is free again.
+        self.signal.wait_while(|| self.is_full(&self.view(), MEMORY_TIMES_MAX))
     }
 
     fn crowded(&self, view: &View) -> bool {
@@ -158,40 +166,78 @@ impl Shared {
         let format = if level == 0 { RunFormat::Ipc } else { RunFormat::Parquet };
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
-        let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
+        // Flushes are short, and hold the lock that another flush needs.
+        let mut between = || {
+            if level > 0 {
+                self.relieve_memory()
+            }
+        };
+        let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs, &mut between)?;
         let reader = RunReader::open(disk, &dir, &written, self.columns.clone())?;
         Ok(Arc::new(RunSource { reader: Arc::new(reader), schema }))
     }
 
-    /// Merges runs. Readers keep the runs they hold; files are removed when the last is done.
+    /// Merges runs, while commits, flushes and changes of schemas go on. Readers keep the runs they
+    /// hold; files are removed when the last is done.
     pub fn merge(&self, merging: Merging) -> Result<usize, Error> {
+        let _alone = locked(&self.merging);
         let mut merged = 0;
-        loop {
-            let mut manifest = locked(&self.manifest);
-            let view = self.view();
-            let Some((id, chosen)) = choose(&view, merging) else { return Ok(merged) };
-            let Some(meta) = view.catalog.tables.get(&id) else { return Ok(merged) };
-            let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
-            let mut next = manifest.clone();
-            let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
-            let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-            let run = self.write_run(&view, meta, level, inputs)?;
-            let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
-            next.runs.retain(|r| !old.contains(&r.id));
-            next.runs.push(run.meta().clone());
-            next.next_run = self.next_run.load(Ordering::SeqCst);
-            next.store(&*self.components.disk, &self.dir)?;
-            *manifest = next;
-            self.replace_tables(|tables| {
-                let entry = tables.entry(id).or_default();
-                let mut table = (**entry).clone();
-                table.runs.retain(|r| !old.contains(&r.meta().id));
-                table.runs.insert(0, run);
-                *entry = Arc::new(table);
-            });
+        for (id, meta) in &self.view().catalog.tables {
+            // Of everything, what is there now: a merge that ran after the intake would not end.
+            let mut rounds = if merging == Merging::Everything { 1 } else { usize::MAX };
+            while rounds > 0 {
+                let view = self.view();
+                let Some(chosen) = view.tables.get(id).and_then(|table| choose(table, merging)) else {
+                    break;
+                };
+                merged += self.merge_chosen(meta.id, &chosen)? as usize;
+                rounds -= 1;
+            }
+        }
+        Ok(merged)
+    }
+
+    /// Merges some runs of a table into one. False if they were replaced meanwhile by others: then the
+    /// new run is given up.
+    fn merge_chosen(&self, id: TableId, chosen: &[Arc<RunSource>]) -> Result<bool, Error> {
+        let view = self.view();
+        let meta = view.catalog.tables.get(&id).ok_or_else(|| {
+            Error::new(ErrorKind::Damaged, format!("there are runs of unknown table {}", id.0))
+        })?;
+        let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
+        let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
+        let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
+        let run = self.write_run(&view, meta, level, inputs)?;
+        let mut manifest = locked(&self.manifest);
+        let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
+        if !old.iter().all(|id| manifest.runs.iter().any(|r| r.id == *id)) {
             drop(manifest);
-            self.remove_runs(&chosen)?;
-            merged += 1;
+            self.remove_runs(&[run])?;
+            return Ok(false);
+        }
+        let mut next = manifest.clone();
+        next.runs.retain(|r| !old.contains(&r.id));
+        next.runs.push(run.meta().clone());
+        next.next_run = self.next_run.load(Ordering::SeqCst);
+        next.store(&*self.components.disk, &self.dir)?;
+        *manifest = next;
+        self.replace_tables(|tables| {
+            let entry = tables.entry(id).or_default();
+            let mut table = (**entry).clone();
+            table.runs.retain(|r| !old.contains(&r.meta().id));
+            table.runs.insert(0, run);
+            *entry = Arc::new(table);
+        });
+        drop(manifest);
+        self.remove_runs(chosen)?;
+        Ok(true)
+    }
+
+    /// Frees memory in the middle of a merge, so that commits need not wait until it is over. An error
+    /// comes again, and is reported, at the flush after it.
+    fn relieve_memory(&self) {
+        if self.options.background && self.is_full(&self.view(), 1) && self.flush().is_ok() {
+            self.signal.freed();
         }
     }
 
@@ -240,23 +286,15 @@ fn replace_memory(
     *entry = Arc::new(table);
 }
 
-/// The next runs to merge, all of one table.
-fn choose(view: &View, merging: Merging) -> Option<(TableId, Vec<Arc<RunSource>>)> {
-    for (id, table) in &view.tables {
-        if merging == Merging::Everything {
-            let one = table.runs.len() == 1 && table.runs[0].meta().level > 0;
-            if !table.runs.is_empty() && !one {
-                return Some((*id, table.runs.clone()));
-            }
-            continue;
-        }
-        let mut by_level: BTreeMap<u8, Vec<Arc<RunSource>>> = BTreeMap::new();
-        for run in &table.runs {
-            by_level.entry(run.meta().level).or_default().push(run.clone());
-        }
-        if let Some(runs) = by_level.into_values().find(|runs| runs.len() >= MERGE_FANOUT) {
-            return Some((*id, runs));
-        }
+/// The next runs of a table to merge.
+fn choose(table: &TableView, merging: Merging) -> Option<Vec<Arc<RunSource>>> {
+    if merging == Merging::Everything {
+        let one = table.runs.len() == 1 && table.runs[0].meta().level > 0;
+        return (!table.runs.is_empty() && !one).then(|| table.runs.clone());
     }
-    None
+    let mut by_level: BTreeMap<u8, Vec<Arc<RunSource>>> = BTreeMap::new();
+    for run in &table.runs {
+        by_level.entry(run.meta().level).or_default().push(run.clone());
+    }
+    by_level.into_values().find(|runs| runs.len() >= MERGE_FANOUT)
 }

@@ -45,6 +45,8 @@ pub(crate) struct MemoryBatch {
     pub schema: Arc<TableSchema>,
     /// Events (rows before key changes are split in two).
     pub events: usize,
+    /// Bytes of the rows as they are logged; the columns take about twice as many.
+    pub bytes: usize,
     /// Ranks by origin for sorting; wide enough for all origins of the batch.
     pub ranks: Arc<[u32]>,
     pub system_declared: bool,
@@ -64,6 +66,7 @@ impl MemoryBatch {
             table: rows.table,
             schema,
             events: rows.ends.len(),
+            bytes: rows.bytes.len(),
             ranks,
             system_declared,
             rows: Mutex::new(Some(rows)),
@@ -87,6 +90,7 @@ impl MemoryBatch {
             table: last.table,
             schema: last.schema.clone(),
             events: parts.iter().map(|p| p.events).sum(),
+            bytes: parts.iter().map(|p| p.bytes).sum(),
             ranks: last.ranks.clone(),
             system_declared: last.system_declared,
             rows: Mutex::new(None),

@@ -4,7 +4,6 @@ use super::api::{EngineOptions, OpenMode};
 use super::catalog::CatalogChange;
 use super::commit::{InfoSection, add_rows, apply_changes, section};
 use super::error::{Error, ErrorKind};
-use super::maintain::memory_events;
 use super::manifest::{CommitRecord, Manifest};
 use super::memory::CommittedRows;
 use super::request::Quarantined;
@@ -107,6 +106,7 @@ impl Shared {
             writer: Mutex::new(None),
             next_run: AtomicU64::new(manifest.next_run),
             manifest: Mutex::new(manifest),
+            merging: Mutex::default(),
             signal: Signal::default(),
             stopping: AtomicBool::new(false),
             lock,
@@ -163,7 +163,7 @@ impl Shared {
             let mut view = (*self.view()).clone();
             take_frame(&mut view, place, &frame)?;
             self.publish(view);
-            let full = memory_events(&self.view()) >= 2 * self.options.memory_events_max;
+            let full = self.is_full(&self.view(), 2);
             if writer && full && self.view().stale_tables().is_empty() {
                 self.flush()?;
             }

@@ -6,7 +6,7 @@
 
 use super::commit::add_rows;
 use super::error::Error;
-use super::maintain::{Merging, memory_events};
+use super::maintain::Merging;
 use super::manifest::Manifest;
 use super::open::{empty_view, rows_of, take_frame, take_head};
 use super::runs::RunSource;
@@ -104,7 +104,7 @@ impl Shared {
 
     /// Writes what is in memory to runs if it is much.
     fn relieve(&self, fresh: &mut Fresh) -> Result<(), Error> {
-        let full = memory_events(&fresh.view) >= 2 * self.options.memory_events_max;
+        let full = self.is_full(&fresh.view, 1);
         if full { self.write_runs(fresh) } else { Ok(()) }
     }
 

@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     pub manifest: Mutex<Manifest>,
     /// Number for the next run file.
     pub next_run: AtomicU64,
+    /// Held while runs are merged.
+    pub merging: Mutex<()>,
     pub signal: Signal,
     pub stopping: AtomicBool,
     /// What was cut off the end of the log when the store was opened.
@@ -119,16 +121,27 @@ impl Signal {
         locked(&self.state).failed.clone()
     }
 
-    /// Waits until a round of work is over that began after the call, or gives its error.
-    pub fn wait_for_round(&self) -> Result<(), Error> {
-        let mut state = locked(&self.state);
-        let goal = state.rounds + 1;
-        state.work = true;
+    /// Says that memory was freed in the middle of a round.
+    pub fn freed(&self) {
+        // The lock orders this behind the look of whoever is about to wait.
+        drop(locked(&self.state));
         self.changed.notify_all();
-        while state.rounds < goal {
+    }
+
+    /// Has the worker work for as long as `full` says so, or gives the error of its last round.
+    pub fn wait_while(&self, full: impl Fn() -> bool) -> Result<(), Error> {
+        let mut state = locked(&self.state);
+        let mut rounds = state.rounds;
+        while full() {
+            if state.rounds > rounds {
+                rounds = state.rounds;
+                state.failed.clone().map_or(Ok(()), Err)?;
+            }
+            state.work = true;
+            self.changed.notify_all();
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        state.failed.clone().map_or(Ok(()), Err)
+        Ok(())
     }
 }
 

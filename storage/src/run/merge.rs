@@ -26,7 +26,7 @@ const OUT_ROWS: usize = 65_536;
 const OUT_BYTES: usize = 64 << 20;
 
 /// Merges sorted inputs into a new run of `schema`, and writes it. Events that are equal in key, order
-/// and commit are one event and are written once.
+/// and commit are one event and are written once. `between` is called after every 65,536 rows or fewer.
 ///
 /// # Errors
 /// [`RunError::NeedsReplay`] where stored values cannot follow the schema; [`RunError::NotEvents`] where
@@ -38,6 +38,7 @@ pub fn merge_runs(
     schema: &TableSchema,
     order: EventOrder<'_>,
     inputs: Vec<MergeInput>,
+    between: &mut dyn FnMut(),
 ) -> Result<RunMeta, RunError> {
     let constants = shared_constants(&inputs, &event_schema(schema));
     let write = || {
@@ -45,6 +46,7 @@ pub fn merge_runs(
         let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
         while let Some(batch) = merge.next()? {
             writer.write(batch)?;
+            between();
         }
         writer.finish()
     };

@@ -71,16 +71,21 @@ impl ParquetFile {
         };
         let keys = missing.iter().map(key).collect();
         let taken = vec![Vec::new(); missing.len()];
-        Box::new(Held { parquet: self.clone(), file: file.clone(), schema, held, fresh, taken, keys, rows, all, at: 0 })
+        Box::new(Held {
+            parquet: self.clone(),
+            file: file.clone(),
+            schema,
+            held,
+            fresh,
+            taken,
+            keys,
+            rows,
+            all,
+            at: 0,
+        })
     }
 
-    fn decoded(
-        &self,
-        file: &CheckedFile,
-        wanted: &[usize],
-        group: usize,
-        rows: Range<usize>,
-    ) -> RunBatches {
+    fn decoded(&self, file: &CheckedFile, wanted: &[usize], group: usize, rows: Range<usize>) -> RunBatches {
         match self.reader(file, wanted, group, rows) {
             Ok(reader) => {
                 let file = file.clone();
