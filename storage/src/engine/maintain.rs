@@ -296,5 +296,7 @@ fn choose(table: &TableView, merging: Merging) -> Option<Vec<Arc<RunSource>>> {
     for run in &table.runs {
         by_level.entry(run.meta().level).or_default().push(run.clone());
     }
-    by_level.into_values().find(|runs| runs.len() >= MERGE_FANOUT)
+    // No more than that at once: what a merge maps of its inputs is bounded by it.
+    let runs = by_level.into_values().find(|runs| runs.len() >= MERGE_FANOUT);
+    runs.map(|mut runs| runs.drain(..MERGE_FANOUT).collect())
 }

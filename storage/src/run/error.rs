@@ -33,6 +33,9 @@ pub enum RunError {
         /// Its type now.
         to: ColumnType,
     },
+    /// The thread that encodes could not be started, or stopped without a word.
+    #[error("encoding a run: {0}")]
+    Encoder(String),
     /// Arrow refused a batch.
     #[error("columns of a run: {0}")]
     Arrow(#[from] arrow::error::ArrowError),

@@ -6,7 +6,7 @@
 
 use super::error::RunError;
 use super::input::{MergeInput, Prepared};
-use super::meta::{Constants, RunMeta};
+use super::meta::{Constants, RunFormat, RunMeta};
 use super::order::{EventOrder, shared_prefix};
 use super::read::constant_array;
 use super::write::{RunSpec, RunWriter, remove_unfinished};
@@ -19,11 +19,14 @@ use arrow::datatypes::SchemaRef;
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 /// Rows of the batches that a merge gives.
 const OUT_ROWS: usize = 65_536;
 /// Bytes that the rows of such a batch may have, by estimate, so that long values do not fill memory.
 const OUT_BYTES: usize = 64 << 20;
+/// Batches that wait between the merge and the encoder.
+const BATCHES_AHEAD: usize = 2;
 
 /// Merges sorted inputs into a new run of `schema`, and writes it. Events that are equal in key, order
 /// and commit are one event and are written once. `between` is called after every 65,536 rows or fewer.
@@ -42,15 +45,40 @@ pub fn merge_runs(
 ) -> Result<RunMeta, RunError> {
     let constants = shared_constants(&inputs, &event_schema(schema));
     let write = || {
-        let mut merge = Merge::new(inputs, schema, constants.clone(), order)?;
+        let merge = Merge::new(inputs, schema, constants.clone(), order)?;
         let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
-        while let Some(batch) = merge.next()? {
-            writer.write(batch)?;
-            between();
+        if spec.format == RunFormat::Parquet {
+            return encode_beside(merge, writer, between);
         }
+        merge.all(between, |batch| writer.write(batch).map(|()| true))?;
         writer.finish()
     };
     write().inspect_err(|_| remove_unfinished(disk, dir, spec))
+}
+
+/// Encodes and writes on a thread of its own: that is the larger half of the work for Parquet.
+fn encode_beside(
+    merge: Merge<'_>,
+    mut writer: RunWriter<'_>,
+    between: &mut dyn FnMut(),
+) -> Result<RunMeta, RunError> {
+    std::thread::scope(|scope| {
+        let (sender, batches) = sync_channel::<RecordBatch>(BATCHES_AHEAD);
+        let encode = move || {
+            for batch in batches {
+                writer.write(batch)?;
+            }
+            Ok::<_, RunError>(writer)
+        };
+        let encoder = std::thread::Builder::new().name("asofdb-encoder".into()).spawn_scoped(scope, encode);
+        let encoder = encoder.map_err(|e| RunError::Encoder(format!("no thread: {e}")))?;
+        // An encoder that stopped has an error, which is what joining it gives.
+        let merged = merge.all(between, |batch| Ok(sender.send(batch).is_ok()));
+        drop(sender);
+        let encoded = encoder.join().map_err(|_| RunError::Encoder("the thread panicked".into()))?;
+        merged?;
+        encoded?.finish()
+    })
 }
 
 /// Columns that have the same one value in every input.
@@ -126,6 +154,21 @@ impl<'a> Merge<'a> {
     fn load(&mut self, i: usize) -> Result<(), RunError> {
         let next = self.inputs[i].next(self.schema, &self.target, self.order, self.skip)?;
         self.cursors[i] = next.map(|batch| Cursor { batch: Arc::new(batch), row: 0, slot: None });
+        Ok(())
+    }
+
+    /// Gives all batches to `take`, until it says false.
+    fn all(
+        mut self,
+        between: &mut dyn FnMut(),
+        mut take: impl FnMut(RecordBatch) -> Result<bool, RunError>,
+    ) -> Result<(), RunError> {
+        while let Some(batch) = self.next()? {
+            if !take(batch)? {
+                break;
+            }
+            between();
+        }
         Ok(())
     }
 

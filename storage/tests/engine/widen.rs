@@ -39,7 +39,7 @@ fn meta(types: &[ColumnType]) -> TableMeta {
 }
 
 /// Commit `i` (from 0) widens the column to `types[i]` and writes `cells[i]` under key `i`.
-fn commit(engine: &Engine, i: usize, types: &[ColumnType], cell: Cell<'_>) {
+pub fn commit(engine: &Engine, i: usize, types: &[ColumnType], cell: Cell<'_>) {
     let mut catalog = vec![CatalogChange::Table(meta(&types[..=i]))];
     if i == 0 {
         catalog.push(CatalogChange::Stream(Stream { id: StreamId(0), name: "s".into() }));
@@ -56,7 +56,7 @@ fn commit(engine: &Engine, i: usize, types: &[ColumnType], cell: Cell<'_>) {
 }
 
 /// The column by key, as text.
-fn values(engine: &Engine) -> Vec<Option<String>> {
+pub fn values(engine: &Engine) -> Vec<Option<String>> {
     let snapshot = engine.pin();
     let schema = Arc::new(snapshot.catalog().tables[&TABLE].schema().clone());
     let request = ScanRequest {

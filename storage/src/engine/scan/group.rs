@@ -3,6 +3,7 @@
 use super::loaded::Loaded;
 use super::source::{BatchIter, SortedSource};
 use crate::engine::error::Error;
+use crate::key::key_prefix;
 use crate::schema::TableSchema;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -47,6 +48,8 @@ struct Cursor {
     slot: u32,
     row: u32,
     len: u32,
+    /// First bytes of the key of the current row, kept only where there are other cursors.
+    prefix: u128,
     done: bool,
 }
 
@@ -55,7 +58,8 @@ pub(crate) struct Groups {
     cursors: Vec<Cursor>,
     slots: Vec<Arc<Loaded>>,
     order: MergeOrder,
-    key: Vec<u8>,
+    /// Cursors that stand at the least key.
+    least: Vec<usize>,
     /// Ends of the events of each contributing source within the group, for merging.
     parts: Vec<usize>,
     scratch: Vec<Event>,
@@ -75,18 +79,23 @@ impl Groups {
             cursors: Vec::new(),
             slots: Vec::new(),
             order,
-            key: Vec::new(),
+            least: Vec::new(),
             parts: Vec::new(),
             scratch: Vec::new(),
         };
         for (source, range) in sources.iter().zip(ranges).filter(|(_, r)| !r.is_empty()) {
             let batches = source.scan(columns, range.clone(), schema)?;
-            groups.cursors.push(Cursor { batches, slot: u32::MAX, row: 0, len: 0, done: false });
+            groups.cursors.push(Cursor { batches, slot: u32::MAX, row: 0, len: 0, prefix: 0, done: false });
         }
         for i in 0..groups.cursors.len() {
             groups.load(i)?;
         }
         groups.cursors.retain(|c| !c.done);
+        if groups.cursors.len() > 1 {
+            for i in 0..groups.cursors.len() {
+                groups.cursors[i].prefix = groups.prefix(i);
+            }
+        }
         Ok(groups)
     }
 
@@ -120,14 +129,13 @@ impl Groups {
             if self.cursors.is_empty() {
                 return Ok(false);
             }
-            self.pick_key();
+            self.find_least();
             self.parts.clear();
-            for i in 0..self.cursors.len() {
-                let c = &self.cursors[i];
-                if !c.done && self.slots[c.slot as usize].key(c.row as usize) == self.key.as_slice() {
-                    self.take(i, events)?;
-                    self.parts.push(events.len());
-                }
+            for n in 0..self.least.len() {
+                let i = self.least[n];
+                self.take(i, events)?;
+                self.cursors[i].prefix = self.prefix(i);
+                self.parts.push(events.len());
             }
             if self.parts.len() > 1 {
                 self.merge(events);
@@ -137,17 +145,27 @@ impl Groups {
         Ok(!events.is_empty())
     }
 
-    fn pick_key(&mut self) {
-        let head = |c: &Cursor| (c.slot as usize, c.row as usize);
-        let (mut slot, mut row) = head(&self.cursors[0]);
-        for c in &self.cursors[1..] {
-            let (s, r) = head(c);
-            if self.slots[s].key(r) < self.slots[slot].key(row) {
-                (slot, row) = (s, r);
+    /// Finds the cursors at the least key; prefixes decide nearly always.
+    fn find_least(&mut self) {
+        let key = |c: &Cursor| self.slots[c.slot as usize].key(c.row as usize);
+        self.least.clear();
+        self.least.push(0);
+        for i in 1..self.cursors.len() {
+            let (c, best) = (&self.cursors[i], &self.cursors[self.least[0]]);
+            match c.prefix.cmp(&best.prefix).then_with(|| key(c).cmp(key(best))) {
+                Ordering::Less => {
+                    self.least.clear();
+                    self.least.push(i);
+                }
+                Ordering::Equal => self.least.push(i),
+                Ordering::Greater => {}
             }
         }
-        self.key.clear();
-        self.key.extend_from_slice(self.slots[slot].key(row));
+    }
+
+    fn prefix(&self, i: usize) -> u128 {
+        let c = &self.cursors[i];
+        if c.done { 0 } else { key_prefix(self.slots[c.slot as usize].key(c.row as usize)) }
     }
 
     /// Takes all rows of the current key of one cursor; they may go on in its next batch.

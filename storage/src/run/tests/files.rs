@@ -201,19 +201,33 @@ fn assert_chunks(chunks: &[ChunkMeta], batch: &RecordBatch, meta: &RunMeta) {
 }
 
 #[test]
-fn any_rows_can_be_read() {
-    let (schema, batch) = keyed(&vec![2; 100_000]);
+fn any_rows_can_be_read_and_held_columns_are_the_same() {
+    let (schema, batch) = keyed(&vec![2; 300_000]);
     let mut numbers = Numbers(5);
+    let names = ["key", "valid_from", "position"];
     for format in FORMATS {
         let (disk, dir) = sim();
         let meta = write(&disk, &dir, spec(1, format), &schema, &batch);
-        let reader = open(&disk, &dir, &meta).expect("open");
-        for _ in 0..30 {
-            let start = numbers.below(meta.rows);
-            let end = (start + 1 + numbers.below(70_000)).min(meta.rows);
-            let columns = read(&reader, &schema, &["key", "valid_from"], start..end).expect("rows");
-            let expected = [0, 1].map(|c| batch.column(c).slice(start as usize, (end - start) as usize));
-            assert_eq!(columns, expected, "{format:?} {start}..{end}");
+        for cache_bytes in [0, 40 << 20, 1 << 30] {
+            let cache = Arc::new(ColumnCache::new(cache_bytes));
+            let reader = RunReader::open(Arc::new(disk.clone()), &dir, &meta, cache.clone()).expect("open");
+            for _ in 0..40 {
+                let start = numbers.below(meta.rows);
+                let end = (start + 1 + numbers.below(meta.rows)).min(meta.rows);
+                // Other columns each time, so that some are held and some are not.
+                let asked = &names[numbers.below(3) as usize..];
+                let columns = read(&reader, &schema, asked, start..end).expect("rows");
+                for (name, column) in asked.iter().zip(columns) {
+                    let expected = batch.column_by_name(name).expect("a column");
+                    let expected = expected.slice(start as usize, (end - start) as usize);
+                    assert_eq!(&column, &expected, "{format:?} {cache_bytes} {name} {start}..{end}");
+                }
+                assert!(cache.bytes() <= cache_bytes);
+            }
+            let holds = format == RunFormat::Parquet && cache_bytes > 0;
+            assert_eq!(cache.bytes() > 0, holds, "{format:?} {cache_bytes}");
+            drop(reader);
+            assert_eq!(cache.bytes(), 0, "nothing of a run is held when it is closed");
         }
     }
 }

@@ -83,9 +83,11 @@ fn inputs_that_are_not_sorted_are_refused_and_leave_no_file() {
     let sorted = naive_sort(&events(&mut Numbers(4), 60), order(false));
     let last = sorted.num_rows() as u32 - 1;
     let (disk, dir) = sim();
-    for rows in [vec![last, 0], vec![0, 1, 2, 1]] {
+    for (rows, format) in
+        [(vec![last, 0], FORMATS[0]), (vec![0, 1, 2, 1], FORMATS[0]), (vec![0, 1, 2, 1], FORMATS[1])]
+    {
         let inputs = vec![MergeInput::batch(picked(&sorted, rows))];
-        let e = merge_runs(&disk, &dir, spec(1, RunFormat::Ipc), &schema, order(false), inputs, &mut || ());
+        let e = merge_runs(&disk, &dir, spec(1, format), &schema, order(false), inputs, &mut || ());
         assert!(matches!(e, Err(RunError::NotEvents(_))), "{e:?}");
         assert_eq!(disk.list(&dir).expect("list"), Vec::<PathBuf>::new());
     }

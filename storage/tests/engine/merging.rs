@@ -1,0 +1,107 @@
+//! What happens beside a merge: commits, flushes, and columns that widen.
+
+use crate::hook::HookDisk;
+use crate::power::model;
+use crate::table::*;
+use crate::widen::{commit as widening_commit, values};
+use asofdb_storage::disk::SimDisk;
+use asofdb_storage::engine::{Engine, EngineOptions, OpenMode};
+use asofdb_storage::time::FOREVER;
+use asofdb_storage::value::{Cell, ColumnType};
+
+/// A store whose worker finds nothing to do, so that the test decides what happens when.
+fn quiet(disk: &HookDisk) -> Engine {
+    let options = EngineOptions { background: true, ..options(1_000) };
+    open_hooked(disk, OpenMode::Create, options).expect("a store")
+}
+
+/// Calls `act` before the `n`th operation on the file of a run under construction, once; false if
+/// there were not so many.
+fn during(disk: &HookDisk, n: usize, act: impl Fn() + Send + 'static, merge: impl FnOnce()) -> bool {
+    let (mut calls, (sender, receiver)) = (0, std::sync::mpsc::channel());
+    disk.set(move |_, path| {
+        if path.starts_with("/store/runs") && path.extension().is_some_and(|e| e == "tmp") {
+            if calls == n {
+                act();
+                sender.send(()).expect("the test listens");
+            }
+            calls += 1;
+        }
+    });
+    merge();
+    disk.clear();
+    receiver.try_recv().is_ok()
+}
+
+#[test]
+fn commits_and_flushes_go_on_beside_a_merge() {
+    let mut places = 0;
+    for n in 0.. {
+        let disk = SimDisk::new();
+        let hooked = HookDisk::new(&disk);
+        let engine = quiet(&hooked);
+        for seq in 1..=4 {
+            engine.commit(commit_of(&model(), seq)).expect("a commit");
+            engine.flush().expect("a flush");
+        }
+        let writer = engine.clone();
+        let act = move || {
+            writer.commit(commit_of(&model(), 5)).expect("a commit beside a merge");
+            writer.flush().expect("a flush beside a merge");
+            writer.commit(commit_of(&model(), 6)).expect("another commit");
+        };
+        let compact = || assert_eq!(engine.compact().expect("a merge"), 1);
+        let acted = during(&hooked, n, act, compact);
+        let last = if acted { 6 } else { 4 };
+        let status = engine.status().expect("status");
+        assert_eq!(
+            status.tables[0].runs,
+            if acted { 2 } else { 1 },
+            "place {n}: the merged run and the flushed one"
+        );
+        for state in ["merged", "reopened"] {
+            let engine =
+                if state == "merged" { engine.clone() } else { open(&disk.crash_image(0)).expect("open") };
+            let snapshot = engine.pin();
+            assert_eq!(snapshot.commit().0, last, "{state}, place {n}");
+            let expected = expected_rows(&model(), FOREVER, FOREVER, last);
+            assert_eq!(rows(&snapshot, 2, FOREVER, FOREVER, last), expected, "{state}, place {n}");
+        }
+        if !acted {
+            break;
+        }
+        places += 1;
+    }
+    assert!(places > 3, "{places} places");
+}
+
+#[test]
+fn a_merge_whose_runs_were_replaced_is_given_up() {
+    let types = [ColumnType::Decimal { integer: 1, scale: 2 }; 3].into_iter().chain([ColumnType::Text]);
+    let types: Vec<ColumnType> = types.collect();
+    let decimal = |unscaled| Cell::Decimal { unscaled, scale: 2 };
+    let expected: Vec<Option<String>> = ["1.00", "1.10", "1.20", "abc"].map(|t| Some(t.to_owned())).to_vec();
+    let mut places = 0;
+    for n in 0.. {
+        let disk = SimDisk::new();
+        let hooked = HookDisk::new(&disk);
+        let engine = quiet(&hooked);
+        for i in 0..3 {
+            widening_commit(&engine, i, &types, decimal(100 + 10 * i as i128));
+            engine.flush().expect("a flush");
+        }
+        let (writer, all) = (engine.clone(), types.clone());
+        let act = move || widening_commit(&writer, 3, &all, Cell::Text("abc"));
+        let acted = during(&hooked, n, act, || {
+            engine.compact().expect("a merge");
+        });
+        if !acted {
+            break;
+        }
+        places += 1;
+        assert_eq!(values(&engine), expected, "place {n}");
+        drop(engine);
+        assert_eq!(values(&open(&disk).expect("open")), expected, "place {n}, reopened");
+    }
+    assert!(places > 3, "{places} places");
+}
