@@ -66,6 +66,11 @@ pub trait Disk: Send + Sync + Debug {
     /// Whether somebody has the lock now. Looking takes nothing from anybody.
     fn lock_state(&self, path: &Path) -> LockState;
 
+    /// Whether paths are those of the operating system, so that a library can open them by itself.
+    fn is_system(&self) -> bool {
+        false
+    }
+
     /// Whether there is anything called `path`.
     fn exists(&self, path: &Path) -> Result<bool, DiskError> {
         Ok(self.len(path)?.is_some())

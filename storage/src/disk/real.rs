@@ -105,6 +105,10 @@ impl Disk for RealDisk {
         }
     }
 
+    fn is_system(&self) -> bool {
+        true
+    }
+
     fn lock(&self, path: &Path, holder: &LockHolder) -> Result<Box<dyn DiskLock>, DiskError> {
         let file = open_lock_file(path).at(DiskOp::Lock, path)?;
         // Somebody who only looks has it for a moment.

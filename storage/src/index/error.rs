@@ -30,6 +30,9 @@ pub enum IndexError {
     /// A change that the index cannot take; nothing was written.
     #[error("the index cannot take a change: {0}")]
     Refused(String),
+    /// The caller ended a change before it was whole; nothing was written.
+    #[error("a change of the index was ended")]
+    Stopped,
 }
 
 impl IndexError {
@@ -45,6 +48,8 @@ pub(super) enum Fault {
     Redb(Box<redb::Error>),
     Damaged(String),
     Panic(String),
+    /// An error that came with the changes.
+    Caller(IndexError),
 }
 
 macro_rules! from_redb {
@@ -72,6 +77,7 @@ impl Fault {
             what: format!("{}: {what}", path.display()),
         };
         match self {
+            Fault::Caller(e) => e,
             Fault::Damaged(what) => damaged(&what),
             Fault::Panic(what) => damaged(&format!("reading it failed unexpectedly ({what})")),
             Fault::Redb(e) => match *e {

@@ -2,10 +2,11 @@
 //!
 //! One redb file, derived from log and runs. It may be thrown away at any time: whatever is wrong
 //! with it is [`IndexError::Damaged`], upon which the caller removes the file ([`Index::remove`])
-//! and makes it again. The whole file is checked when it is opened, and every value carries a
-//! checksum and its full key, so a damaged index gives errors and no wrong answers.
+//! and makes it again. Every value carries a checksum that covers its key, so a damaged index gives
+//! errors and no wrong rows; a damaged page may hide a key, so that no row means nothing.
 //! `docs/on-disk-format.md` has the tables and bytes.
 
+mod backend;
 mod entry;
 mod error;
 mod file;
@@ -15,8 +16,10 @@ mod verify;
 mod write;
 
 pub use error::IndexError;
-pub use file::Index;
+pub use file::{Index, IndexOpening};
+pub use read::Applied;
 pub use row::OpenRow;
+pub use write::{Change, Extent};
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,40 @@ use super::file::Index;
 use crate::id::TableId;
 use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTableMetadata, TableDefinition, TableError, Value};
 
+/// What the entries of a table reflect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// The commit up to which they are right; 0 if there are none.
+    pub commit: u64,
+    /// Its instant, which tells it from a commit of the same number in another history.
+    pub at: i64,
+    /// Version of the schema whose types the values have.
+    pub schema: u32,
+}
+
+impl Applied {
+    pub(super) fn encode(self) -> [u8; 20] {
+        let mut out = [0; 20];
+        out[..8].copy_from_slice(&self.commit.to_le_bytes());
+        out[8..16].copy_from_slice(&self.at.to_le_bytes());
+        out[16..].copy_from_slice(&self.schema.to_le_bytes());
+        out
+    }
+
+    pub(super) fn decode(sealed: &[u8], name: &[u8]) -> Result<Applied, Fault> {
+        let value = unseal(sealed, META_SEED, name)?;
+        let short = || Fault::Damaged("the commit it stands at is no commit".into());
+        let (commit, rest) = value.split_first_chunk().ok_or_else(short)?;
+        let (at, rest) = rest.split_first_chunk().ok_or_else(short)?;
+        let schema = rest.try_into().map_err(|_| short())?;
+        Ok(Applied {
+            commit: u64::from_le_bytes(*commit),
+            at: i64::from_le_bytes(*at),
+            schema: u32::from_le_bytes(schema),
+        })
+    }
+}
+
 /// A table that is made with its first entry.
 pub(super) fn open_if_any<K: Key + 'static, V: Value + 'static>(
     txn: &ReadTransaction,
@@ -18,52 +52,52 @@ pub(super) fn open_if_any<K: Key + 'static, V: Value + 'static>(
     }
 }
 
-pub(super) fn applied_of(sealed: &[u8], name: &[u8]) -> Result<u64, Fault> {
-    let (key, value) = unseal(sealed, META_SEED)?;
-    match <[u8; 8]>::try_from(value) {
-        Ok(n) if key == name => Ok(u64::from_le_bytes(n)),
-        _ => Err(Fault::Damaged("the commit it stands at is mixed up".into())),
+fn applied_in(txn: &ReadTransaction, names: &Names) -> Result<Applied, Fault> {
+    match txn.open_table(META)?.get(names.applied.as_slice())? {
+        Some(sealed) => Applied::decode(sealed.value(), &names.applied),
+        None => Ok(Applied::default()),
     }
 }
 
 impl Index {
-    /// The commit up to which the entries of `table` are right; 0 if there are none.
+    /// What the entries of `table` reflect.
     ///
     /// # Errors
     /// [`IndexError`], see there.
-    pub fn applied(&self, table: TableId) -> Result<u64, IndexError> {
+    pub fn applied(&self, table: TableId) -> Result<Applied, IndexError> {
         let names = Names::new(table);
-        self.look(|txn| match txn.open_table(META)?.get(names.applied.as_slice())? {
-            Some(sealed) => applied_of(sealed.value(), &names.applied),
-            None => Ok(0),
-        })
+        self.look(|txn| applied_in(txn, &names))
     }
 
-    /// The value of a key of `table`, `None` if it has none.
+    /// The value of a key of `table`. `None` if it has none, or if a page of a file that was opened
+    /// without a check is damaged.
     ///
     /// # Errors
     /// [`IndexError::Damaged`] if the entry is not what was written; [`IndexError`] otherwise.
     pub fn get(&self, table: TableId, key: &[u8]) -> Result<Option<Vec<u8>>, IndexError> {
+        Ok(self.values(table, &[key])?.1.pop().flatten())
+    }
+
+    /// The values of some keys as [`Index::get`] gives them, with what all of them reflect.
+    ///
+    /// # Errors
+    /// As for [`Index::get`].
+    pub fn values(
+        &self,
+        table: TableId,
+        keys: &[&[u8]],
+    ) -> Result<(Applied, Vec<Option<Vec<u8>>>), IndexError> {
         let (names, seed) = (Names::new(table), seed(table));
-        let hash = (self.hash)(key).to_be_bytes();
         self.look(|txn| {
-            if let Some(keys) = open_if_any(txn, names.keys())?
-                && let Some(sealed) = keys.get(&hash)?
-            {
-                let (found, value) = unseal(sealed.value(), seed)?;
-                if found == key {
-                    return Ok(Some(value.to_vec()));
-                }
-                if (self.hash)(found).to_be_bytes() != hash {
-                    return Err(Fault::Damaged("an entry stands at the wrong place".into()));
-                }
-            }
-            let Some(more) = open_if_any(txn, names.more())? else { return Ok(None) };
-            let Some(sealed) = more.get(key)? else { return Ok(None) };
-            match unseal(sealed.value(), seed)? {
-                (found, value) if found == key => Ok(Some(value.to_vec())),
-                _ => Err(Fault::Damaged("an entry stands at the wrong place".into())),
-            }
+            let applied = applied_in(txn, &names)?;
+            let Some(entries) = open_if_any(txn, names.keys())? else {
+                return Ok((applied, vec![None; keys.len()]));
+            };
+            let value = |key: &&[u8]| match entries.get(*key)? {
+                Some(sealed) => Ok(Some(unseal(sealed.value(), seed, key)?.to_vec())),
+                None => Ok(None),
+            };
+            Ok((applied, keys.iter().map(value).collect::<Result<_, Fault>>()?))
         })
     }
 
@@ -73,10 +107,6 @@ impl Index {
     /// [`IndexError`], see there.
     pub fn entries(&self, table: TableId) -> Result<u64, IndexError> {
         let names = Names::new(table);
-        self.look(|txn| {
-            let keys = open_if_any(txn, names.keys())?.map_or(Ok(0), |t| t.len())?;
-            let more = open_if_any(txn, names.more())?.map_or(Ok(0), |t| t.len())?;
-            Ok(keys + more)
-        })
+        self.look(|txn| open_if_any(txn, names.keys())?.map_or(Ok(0), |t| Ok(t.len()?)))
     }
 }

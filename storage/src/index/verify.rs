@@ -3,7 +3,7 @@
 use super::entry::{META, META_SEED, Names, seed, unseal};
 use super::error::{Fault, IndexError};
 use super::file::Index;
-use super::read::{applied_of, open_if_any};
+use super::read::{Applied, open_if_any};
 use crate::id::TableId;
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, TableHandle};
 
@@ -31,54 +31,31 @@ impl Index {
             tables.dedup();
             check_meta(txn, &mut problems)?;
             for table in tables {
-                self.check_keys(txn, table, &mut problems)?;
-                self.check_more(txn, table, &mut problems)?;
+                check_keys(txn, table, &mut problems)?;
             }
             problems.truncate(PROBLEMS_MAX);
             Ok(problems)
         })
     }
+}
 
-    fn check_keys(
-        &self,
-        txn: &ReadTransaction,
-        id: TableId,
-        problems: &mut Vec<String>,
-    ) -> Result<(), Fault> {
-        let Some(table) = open_if_any(txn, Names::new(id).keys())? else { return Ok(()) };
-        let mut count = 0;
-        for entry in table.iter()? {
-            let (at, sealed) = entry?;
-            let at = u128::from_be_bytes(*at.value());
-            let right = unseal(sealed.value(), seed(id)).is_ok_and(|(key, _)| (self.hash)(key) == at);
-            if !right && problems.len() < PROBLEMS_MAX {
-                problems.push(format!("table {}: the entry at {at:032x} is damaged", id.0));
-            }
-            count += 1;
+fn check_keys(
+    txn: &ReadTransaction,
+    id: TableId,
+    problems: &mut Vec<String>,
+) -> Result<(), Fault> {
+    let Some(table) = open_if_any(txn, Names::new(id).keys())? else { return Ok(()) };
+    let mut count = 0;
+    for entry in table.iter()? {
+        let (at, sealed) = entry?;
+        if unseal(sealed.value(), seed(id), at.value()).is_err() && problems.len() < PROBLEMS_MAX {
+            let key: String = at.value().iter().map(|b| format!("{b:02x}")).collect();
+            problems.push(format!("table {}: the entry of key {key} is damaged", id.0));
         }
-        check_count(id, count, table.len()?, problems);
-        Ok(())
+        count += 1;
     }
-
-    fn check_more(
-        &self,
-        txn: &ReadTransaction,
-        id: TableId,
-        problems: &mut Vec<String>,
-    ) -> Result<(), Fault> {
-        let Some(table) = open_if_any(txn, Names::new(id).more())? else { return Ok(()) };
-        let mut count = 0;
-        for entry in table.iter()? {
-            let (at, sealed) = entry?;
-            let right = unseal(sealed.value(), seed(id)).is_ok_and(|(key, _)| key == at.value());
-            if !right && problems.len() < PROBLEMS_MAX {
-                problems.push(format!("table {}: a second entry of a hash is damaged", id.0));
-            }
-            count += 1;
-        }
-        check_count(id, count, table.len()?, problems);
-        Ok(())
-    }
+    check_count(id, count, table.len()?, problems);
+    Ok(())
 }
 
 fn check_count(id: TableId, found: u64, stated: u64, problems: &mut Vec<String>) {
@@ -91,8 +68,8 @@ fn check_meta(txn: &ReadTransaction, problems: &mut Vec<String>) -> Result<(), F
     for entry in txn.open_table(META)?.iter()? {
         let (name, sealed) = entry?;
         let right = match name.value().starts_with(b"applied ") {
-            true => applied_of(sealed.value(), name.value()).is_ok(),
-            false => unseal(sealed.value(), META_SEED).is_ok_and(|(key, _)| key == name.value()),
+            true => Applied::decode(sealed.value(), name.value()).is_ok(),
+            false => unseal(sealed.value(), META_SEED, name.value()).is_ok(),
         };
         if !right {
             problems.push(format!("the description {:?} is damaged", String::from_utf8_lossy(name.value())));
@@ -102,6 +79,5 @@ fn check_meta(txn: &ReadTransaction, problems: &mut Vec<String>) -> Result<(), F
 }
 
 fn table_of(name: &str) -> Option<TableId> {
-    let number = name.strip_prefix("keys ").or_else(|| name.strip_prefix("more "))?;
-    number.parse().ok().map(TableId)
+    name.strip_prefix("keys ")?.parse().ok().map(TableId)
 }

@@ -1,57 +1,66 @@
-//! Changing entries in large sorted steps.
+//! Changing entries, in the order of keys.
 
-use super::entry::{META, META_SEED, Names, seal, seed, unseal};
-use super::error::{Fault, IndexError, guard};
+use super::entry::{META, META_SEED, Names, seal, seed};
+use super::error::{Fault, IndexError};
 use super::file::Index;
+use super::read::Applied;
 use crate::id::TableId;
-use redb::{ReadableTable, ReadableTableMetadata, Table, WriteTransaction};
+use redb::{ReadableTable, ReadableTableMetadata, WriteTransaction};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
-
-/// Changes that are sorted at a time: this bounds memory.
-const CHUNK_CHANGES_MAX: usize = 1 << 20;
-const CHUNK_BYTES_MAX: usize = 64 << 20;
 
 /// A table of up to this many times the changes is written anew in one pass, which is faster than
 /// finding and copying nearly all of its pages change by change.
 const REWRITE_RATIO_MAX: u64 = 4;
 
-struct Change {
-    hash: u128,
-    key: Vec<u8>,
-    value: Option<Vec<u8>>,
+/// The bytes of a key and its new value; `None` removes it.
+pub type Change = (Vec<u8>, Option<Vec<u8>>);
+
+/// How much of a table a rewrite changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything: entries that are not among the changes go.
+    All,
+    /// The changed keys only, about so many.
+    Keys(u64),
 }
 
-type Keys<'txn> = Table<'txn, &'static [u8; 16], &'static [u8]>;
-type More<'txn> = Table<'txn, &'static [u8], &'static [u8]>;
-
 impl Index {
-    /// Applies `changes` to `table` in one commit, after which its entries are right up to commit
-    /// `applied`. A change is the bytes of a key and its new value; `None` removes it. Of several
-    /// changes of one key the last counts. Keys are best given in ascending order.
+    /// Applies `changes`, which ascend by key without repeats, to `table` in one commit, after which
+    /// its entries reflect `applied`. An error among them ends the work.
     ///
     /// # Errors
-    /// [`IndexError::InDoubt`] from now on if the commit itself fails; else nothing is changed.
+    /// That error, or [`IndexError::Refused`] for keys out of order, or what writing runs into: nothing
+    /// is changed then. If the commit itself fails, [`IndexError::InDoubt`] from now on.
     pub fn rewrite(
         &self,
         table: TableId,
-        applied: u64,
-        changes: impl Iterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+        applied: Applied,
+        extent: Extent,
+        changes: impl Iterator<Item = Result<Change, IndexError>>,
     ) -> Result<(), IndexError> {
         let names = Names::new(table);
-        let mut changes = changes.map(|(key, value)| Change { hash: (self.hash)(&key), key, value });
+        let mut last: Option<Vec<u8>> = None;
+        let changes = changes.map(move |change| {
+            let change = change.map_err(Fault::Caller)?;
+            if last.as_ref().is_some_and(|l| *l >= change.0) {
+                return Err(Fault::Caller(IndexError::Refused("its keys are out of order".into())));
+            }
+            last = Some(change.0.clone());
+            Ok(change)
+        });
         self.change(|txn| {
-            loop {
-                let mut chunk = take_chunk(&mut changes);
-                if chunk.is_empty() {
-                    break;
+            match extent {
+                Extent::All => write_anew(txn, &names, seed(table), changes)?,
+                Extent::Keys(count) => {
+                    let old = txn.open_table(names.keys())?.len()?;
+                    let merged = old <= REWRITE_RATIO_MAX.saturating_mul(count);
+                    let apply = if merged { merge } else { change_each };
+                    apply(txn, &names, seed(table), &mut { changes })?;
                 }
-                // Stable, so that the last change of a key stays the last.
-                chunk.sort_by_key(|c| c.hash);
-                apply(txn, &names, seed(table), chunk)?;
             }
             let mut sealed = Vec::new();
-            seal(&mut sealed, META_SEED, &names.applied, &applied.to_le_bytes())?;
+            seal(&mut sealed, META_SEED, &names.applied, &applied.encode());
             txn.open_table(META)?.insert(names.applied.as_slice(), sealed.as_slice())?;
             Ok(())
         })
@@ -65,7 +74,6 @@ impl Index {
         let names = Names::new(table);
         self.change(|txn| {
             txn.delete_table(names.keys())?;
-            txn.delete_table(names.more())?;
             txn.open_table(META)?.remove(names.applied.as_slice())?;
             Ok(())
         })
@@ -80,7 +88,7 @@ impl Index {
             return Err(IndexError::InDoubt);
         }
         let mut committing = false;
-        let result = guard(|| {
+        let result = super::error::guard(|| {
             let txn = self.db()?.begin_write()?;
             work(&txn)?;
             committing = true;
@@ -95,112 +103,70 @@ impl Index {
     }
 }
 
-fn take_chunk(changes: &mut impl Iterator<Item = Change>) -> Vec<Change> {
-    let (mut chunk, mut bytes) = (Vec::new(), 0);
-    while chunk.len() < CHUNK_CHANGES_MAX && bytes < CHUNK_BYTES_MAX {
-        let Some(change) = changes.next() else { break };
-        bytes += size_of::<Change>() + change.key.len() + change.value.as_ref().map_or(0, Vec::len);
-        chunk.push(change);
-    }
-    chunk
+type Changes<'a> = dyn Iterator<Item = Result<Change, Fault>> + 'a;
+
+fn write_anew(
+    txn: &WriteTransaction,
+    names: &Names,
+    seed: u64,
+    changes: impl Iterator<Item = Result<Change, Fault>>,
+) -> Result<(), Fault> {
+    txn.delete_table(names.keys())?;
+    merge(txn, names, seed, &mut { changes })
 }
 
-fn apply(txn: &WriteTransaction, names: &Names, seed: u64, mut chunk: Vec<Change>) -> Result<(), Fault> {
-    let (old, more) = (txn.open_table(names.keys())?.len()?, txn.open_table(names.more())?.is_empty()?);
-    if more && old <= REWRITE_RATIO_MAX * chunk.len() as u64 {
-        chunk = merge(txn, names, seed, chunk)?;
-    }
+/// Changes entry by entry.
+fn change_each(
+    txn: &WriteTransaction,
+    names: &Names,
+    seed: u64,
+    changes: &mut Changes<'_>,
+) -> Result<(), Fault> {
     let mut keys = txn.open_table(names.keys())?;
-    let mut more = txn.open_table(names.more())?;
-    for change in chunk {
-        let Change { hash, key, value } = change;
+    let mut sealed = Vec::new();
+    for change in changes {
+        let (key, value) = change?;
         match value {
-            Some(value) => put(&mut keys, &mut more, seed, hash, &key, &value)?,
-            None => remove(&mut keys, &mut more, seed, hash, &key)?,
+            Some(value) => {
+                seal(&mut sealed, seed, &key, &value);
+                keys.insert(key.as_slice(), sealed.as_slice())?;
+            }
+            None => {
+                keys.remove(key.as_slice())?;
+            }
         }
     }
     Ok(())
 }
 
-fn put(
-    keys: &mut Keys<'_>,
-    more: &mut More<'_>,
-    seed: u64,
-    hash: u128,
-    key: &[u8],
-    value: &[u8],
-) -> Result<(), Fault> {
-    let hash = hash.to_be_bytes();
-    let mut sealed = Vec::new();
-    seal(&mut sealed, seed, key, value)?;
-    let other = match keys.insert(&hash, sealed.as_slice())? {
-        Some(old) if unseal(old.value(), seed)?.0 == key => return Ok(()),
-        Some(old) => Some(old.value().to_vec()),
-        None => None,
-    };
-    if let Some(other) = other {
-        keys.insert(&hash, other.as_slice())?;
-        more.insert(key, sealed.as_slice())?;
-    } else if !more.is_empty()? {
-        more.remove(key)?;
-    }
-    Ok(())
-}
-
-fn remove(keys: &mut Keys<'_>, more: &mut More<'_>, seed: u64, hash: u128, key: &[u8]) -> Result<(), Fault> {
-    let hash = hash.to_be_bytes();
-    let own = match keys.get(&hash)? {
-        Some(sealed) => unseal(sealed.value(), seed)?.0 == key,
-        None => false,
-    };
-    if own {
-        keys.remove(&hash)?;
-    } else if !more.is_empty()? {
-        more.remove(key)?;
-    }
-    Ok(())
-}
-
-/// Writes the table anew with the changes in it. Gives back the changes it could not take because
-/// of a hash that stands twice.
-fn merge(txn: &WriteTransaction, names: &Names, seed: u64, chunk: Vec<Change>) -> Result<Vec<Change>, Fault> {
-    let mut late = Vec::new();
+/// Writes the table anew with the changes in it.
+fn merge(txn: &WriteTransaction, names: &Names, seed: u64, changes: &mut Changes<'_>) -> Result<(), Fault> {
     {
         let old = txn.open_table(names.keys())?;
         let mut next = txn.open_table(names.next())?;
-        let mut cursor = next.upper_bound_mut(Bound::<&[u8; 16]>::Unbounded)?;
+        let mut cursor = next.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
         let mut old = old.iter()?.peekable();
-        let (mut sealed, mut last) = (Vec::new(), None);
-        for change in chunk {
-            if last == Some(change.hash) {
-                late.push(change);
-                continue;
-            }
-            last = Some(change.hash);
-            let hash = change.hash.to_be_bytes();
-            while let Some((at, value)) =
-                old.next_if(|e| e.as_ref().map_or(true, |(at, _)| *at.value() < hash)).transpose()?
+        let mut sealed = Vec::new();
+        for change in changes {
+            let (key, value) = change?;
+            while let Some((at, kept)) =
+                old.next_if(|e| e.as_ref().map_or(true, |(at, _)| at.value() < key.as_slice())).transpose()?
             {
-                cursor.insert_before(at.value(), value.value())?;
+                cursor.insert_before(at.value(), kept.value())?;
             }
-            let same = old.next_if(|e| e.as_ref().is_ok_and(|(at, _)| *at.value() == hash)).transpose()?;
-            if let Some((_, value)) = same
-                && unseal(value.value(), seed)?.0 != change.key
-            {
-                cursor.insert_before(&hash, value.value())?;
-                late.push(change);
-            } else if let Some(value) = change.value {
-                seal(&mut sealed, seed, &change.key, &value)?;
-                cursor.insert_before(&hash, sealed.as_slice())?;
+            old.next_if(|e| e.as_ref().is_ok_and(|(at, _)| at.value() == key.as_slice())).transpose()?;
+            if let Some(value) = value {
+                seal(&mut sealed, seed, &key, &value);
+                cursor.insert_before(key.as_slice(), sealed.as_slice())?;
             }
         }
         for entry in old {
-            let (at, value) = entry?;
-            cursor.insert_before(at.value(), value.value())?;
+            let (at, kept) = entry?;
+            cursor.insert_before(at.value(), kept.value())?;
         }
         cursor.close()?;
     }
     txn.delete_table(names.keys())?;
     txn.rename_table(names.next(), names.keys())?;
-    Ok(late)
+    Ok(())
 }

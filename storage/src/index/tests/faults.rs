@@ -1,13 +1,12 @@
 //! Calls of the disk that fail.
 
-use super::super::entry::key_hash;
 use super::memory::MemoryFile;
 use super::*;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 fn open_file(file: &MemoryFile) -> Result<Index, IndexError> {
-    Index::open_backend(file.clone(), Path::new("index.redb"), STORE, CACHE_BYTES, key_hash)
+    Index::open_backend(file.clone(), Path::new("index.redb"), opening(true))
 }
 
 /// Every changing call fails once, in turn: the change is whole or absent after reopening, and the
@@ -23,22 +22,22 @@ fn a_failed_change_is_in_doubt_until_reopened() {
     for call in 0.. {
         let file = MemoryFile::new(Vec::new());
         let index = open_file(&file).expect("open");
-        index.rewrite(T, 1, first.clone().into_iter()).expect("rewrite");
+        rewrite(&index, T, 1, &first).expect("rewrite");
         file.calls_left.store(call, Ordering::SeqCst);
-        let result = index.rewrite(T, 2, second.clone().into_iter());
+        let result = rewrite(&index, T, 2, &second);
         if !file.failed.load(Ordering::SeqCst) {
             result.expect("no call failed");
             assert!(call > 3, "a commit has several calls");
             break;
         }
         result.expect_err("a call failed");
-        let again = index.rewrite(T, 3, first.clone().into_iter()).expect_err("refused");
+        let again = rewrite(&index, T, 3, &first).expect_err("refused");
         assert!(matches!(again, IndexError::InDoubt), "call {call}: {again}");
         assert!(matches!(index.get(T, &key(1)), Err(IndexError::InDoubt)), "call {call}");
         drop(index);
         file.calls_left.store(-1, Ordering::SeqCst);
         let index = open_file(&file).expect("reopen");
-        let model = match index.applied(T).expect("applied") {
+        let model = match index.applied(T).expect("applied").commit {
             1 => &old,
             2 => &new,
             n => panic!("call {call}: applied {n}"),
