@@ -30,6 +30,9 @@ pub struct EngineOptions {
     pub memory_bytes_max: usize,
     /// Bytes of a log segment before the next is begun.
     pub segment_bytes_max: u64,
+    /// Whether a keyed index is kept, from which questions about the latest state of single keys are
+    /// answered.
+    pub index: bool,
     /// Cache of the keyed index.
     pub index_cache_bytes: usize,
     /// Decoded columns of runs that are kept for the next scan.
@@ -44,6 +47,7 @@ impl Default for EngineOptions {
             memory_events_max: 800_000,
             memory_bytes_max: 128 << 20,
             segment_bytes_max: 256 << 20,
+            index: true,
             index_cache_bytes: 64 << 20,
             column_cache_bytes: 256 << 20,
             background: true,
@@ -136,15 +140,17 @@ impl Engine {
         self.inner.shared.commit(request)
     }
 
-    /// Writes what is in memory to runs and merges all runs of each table into one. Returns the
-    /// number of merges; 0 if there was nothing to do.
+    /// Writes what is in memory to runs, merges all runs of each table into one, and brings the keyed
+    /// index up to them. Returns the number of merges; 0 if there was nothing to do.
     ///
     /// # Errors
     /// `Io`, `Damaged`, `Invalid` in a store opened for reading.
     pub fn compact(&self) -> Result<usize, Error> {
         self.writable()?;
         self.inner.shared.flush()?;
-        self.inner.shared.merge(Merging::Everything)
+        let merged = self.inner.shared.merge(Merging::Everything)?;
+        self.inner.shared.bring_up_index(&|| false);
+        Ok(merged)
     }
 
     /// Writes what is in memory to runs.
@@ -153,10 +159,14 @@ impl Engine {
     /// As [`Engine::compact`].
     pub fn flush(&self) -> Result<(), Error> {
         self.writable()?;
-        self.inner.shared.flush()
+        self.inner.shared.flush()?;
+        if !self.inner.shared.options.background {
+            self.inner.shared.bring_up_index(&|| false);
+        }
+        Ok(())
     }
 
-    /// Derives runs and manifest from the log again.
+    /// Derives runs, manifest and keyed index from the log again, beside readers and commits.
     ///
     /// # Errors
     /// `Damaged` if the log is damaged; the old runs are kept then.
@@ -165,8 +175,8 @@ impl Engine {
         self.inner.shared.rebuild()
     }
 
-    /// Checks everything on disk: every frame of the log and the chain of hashes over it, and every
-    /// run. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
+    /// Checks everything on disk: every frame of the log and the chain of hashes over it, every run,
+    /// and every entry of the keyed index. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
     ///
     /// # Errors
     /// `Io`, or `Invalid` if `head` is no head; damage is in the report.
@@ -281,6 +291,9 @@ impl Snapshot {
     /// # Errors
     /// `Invalid`, `Damaged`, `Io`; later ones come out of the streams.
     pub fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
+        if let Some(known) = self.shared.scan_known(&self.view, request)? {
+            return Ok(vec![Box::new(std::iter::once(Ok(known)))]);
+        }
         TableScan::new(&self.view, request.table)?.scan(request)
     }
 
@@ -296,7 +309,7 @@ impl Snapshot {
         requests: &[PointRequest],
         projection: &[ColumnId],
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
-        TableScan::new(&self.view, table)?.points(requests, projection)
+        self.shared.points(&self.view, table, requests, projection)
     }
 
     /// One row by its key bytes.

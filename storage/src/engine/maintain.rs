@@ -13,11 +13,15 @@ use crate::schema::TableMeta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Runs of one level that are merged into one of the next.
 const MERGE_FANOUT: usize = 4;
 /// How often what is flushed at once may be in memory before commits wait.
 const MEMORY_TIMES_MAX: usize = 2;
+/// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
+/// runs, which must not take time from intake.
+const INDEX_PATIENCE: Duration = Duration::from_millis(500);
 /// Memory batches of one table before small ones are merged.
 const SMALL_BATCHES_MAX: usize = 8;
 
@@ -33,10 +37,16 @@ pub(crate) enum Merging {
 impl Shared {
     /// Body of the background thread.
     pub fn work(&self) {
+        self.open_index();
         while !self.stopping.load(Ordering::SeqCst) {
-            self.signal.wait_for_work(&self.stopping);
+            let patience = self.keyed.behind.load(Ordering::SeqCst).then_some(INDEX_PATIENCE);
+            let work = self.signal.wait_for_work(&self.stopping, patience);
             if self.stopping.load(Ordering::SeqCst) {
                 break;
+            }
+            if !work {
+                self.bring_up_index(&|| self.stopping.load(Ordering::SeqCst) || self.signal.has_work());
+                continue;
             }
             let result = self.maintain();
             self.signal.round_done(result.err());
@@ -116,6 +126,7 @@ impl Shared {
         next.runs.extend(written.iter().map(|(_, _, run)| run.meta().clone()));
         next.store(&*self.components.disk, &self.dir)?;
         *manifest = next;
+        self.keyed.behind.store(true, Ordering::SeqCst);
         self.replace_tables(|tables| {
             for (id, parts, run) in written {
                 replace_memory(tables, id, &parts, None);

@@ -4,6 +4,7 @@ mod api;
 mod catalog;
 mod commit;
 mod error;
+mod keyed;
 mod maintain;
 mod manifest;
 mod memory;

@@ -4,6 +4,8 @@ use super::api::{EngineOptions, OpenMode};
 use super::catalog::CatalogChange;
 use super::commit::{InfoSection, add_rows, apply_changes, section};
 use super::error::{Error, ErrorKind};
+use super::keyed::Keyed;
+use super::maintain::memory_events;
 use super::manifest::{CommitRecord, Manifest};
 use super::memory::CommittedRows;
 use super::request::Quarantined;
@@ -101,6 +103,9 @@ impl Shared {
         let mut shared = Shared {
             dir: dir.to_owned(),
             columns: Arc::new(ColumnCache::new(options.column_cache_bytes)),
+            mode,
+            store_id: manifest.store_id.clone(),
+            keyed: Keyed::default(),
             options,
             view: RwLock::new(Arc::new(empty_view(&manifest))),
             writer: Mutex::new(None),
@@ -120,6 +125,9 @@ impl Shared {
         if mode != OpenMode::Read {
             let last_at = shared.view().commit_at.unwrap_or(i64::MIN);
             *locked(&shared.writer) = Some(Writer { log, last_at, in_doubt: false });
+        }
+        if !shared.options.background {
+            shared.open_index();
         }
         Ok(shared)
     }

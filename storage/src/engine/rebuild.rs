@@ -41,7 +41,9 @@ impl Shared {
         match replaced {
             Ok(old) => {
                 self.remove_runs(&old)?;
-                self.merge(Merging::Due).map(|_| ())
+                self.merge(Merging::Due)?;
+                self.renew_index();
+                Ok(())
             }
             Err(e) => {
                 if !fresh.may_be_named {

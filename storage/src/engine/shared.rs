@@ -1,7 +1,8 @@
 //! What all handles of an open store share.
 
-use super::api::EngineOptions;
+use super::api::{EngineOptions, OpenMode};
 use super::error::{Error, ErrorKind};
+use super::keyed::Keyed;
 use super::manifest::Manifest;
 use super::view::{TableView, View};
 use crate::clock::{Clock, Entropy, OsEntropy, SystemClock};
@@ -12,6 +13,7 @@ use crate::run::ColumnCache;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, RwLock};
+use std::time::Duration;
 
 /// The parts of the world that the engine is given.
 #[derive(Clone, Debug)]
@@ -51,6 +53,9 @@ pub(crate) struct Writer {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub dir: PathBuf,
+    pub mode: OpenMode,
+    /// Identity of the store, 32 hexadecimal digits.
+    pub store_id: String,
     pub components: Components,
     pub options: EngineOptions,
     pub view: RwLock<Arc<View>>,
@@ -62,6 +67,7 @@ pub(crate) struct Shared {
     pub next_run: AtomicU64,
     /// Held while runs are merged.
     pub merging: Mutex<()>,
+    pub keyed: Keyed,
     pub signal: Signal,
     pub stopping: AtomicBool,
     /// What was cut off the end of the log when the store was opened.
@@ -99,13 +105,27 @@ impl Signal {
         self.changed.notify_all();
     }
 
-    /// Waits for work or for `stopping`.
-    pub fn wait_for_work(&self, stopping: &AtomicBool) {
+    /// Waits for work or for `stopping`; gives up after `patience`. Whether there is work.
+    pub fn wait_for_work(&self, stopping: &AtomicBool, patience: Option<Duration>) -> bool {
         let mut state = locked(&self.state);
         while !state.work && !stopping.load(Ordering::SeqCst) {
-            state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+            let Some(patience) = patience else {
+                state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());
+                continue;
+            };
+            let waited = self.changed.wait_timeout(state, patience);
+            let (after, waited) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+            state = after;
+            if waited.timed_out() {
+                break;
+            }
         }
-        state.work = false;
+        std::mem::take(&mut state.work)
+    }
+
+    /// Whether work waits.
+    pub fn has_work(&self) -> bool {
+        locked(&self.state).work
     }
 
     /// Says that a round of work is over.

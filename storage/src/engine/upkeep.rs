@@ -71,6 +71,9 @@ pub struct TableStatus {
     pub runs: u64,
     /// Bytes of the runs.
     pub run_bytes: u64,
+    /// The commit up to which the keyed index answers; 0 where it does not: it is behind the runs, or
+    /// rows of the table depend on more than their own key.
+    pub indexed: u64,
     /// Columns.
     pub columns: u64,
     /// Names of the key columns.
@@ -89,7 +92,8 @@ impl Shared {
             }
             Ok(bytes)
         };
-        let tables: Vec<TableStatus> = view.catalog.tables.values().map(|t| table_status(&view, t)).collect();
+        let tables: Vec<TableStatus> =
+            view.catalog.tables.values().map(|t| self.table_status(&view, t)).collect();
         let (put_aside, resolved) = super::quarantine::counts(&view);
         let state = match self.lock {
             Some(_) => LockState::Free,
@@ -111,12 +115,12 @@ impl Shared {
             resolved,
             log_bytes: size(self.log_dir())?,
             run_bytes: size(self.runs_dir())?,
-            index_bytes: disk.len(&self.dir.join("index.redb"))?.unwrap_or(0),
+            index_bytes: disk.len(&self.index_path())?.unwrap_or(0),
             writer,
             abandoned_by,
             tables,
             recovered: self.recovered.clone(),
-            background_error: self.signal.failure().map(|e| e.message),
+            background_error: self.signal.failure().map(|e| e.message).or_else(|| self.keyed.failure()),
         })
     }
 
@@ -149,6 +153,7 @@ impl Shared {
                 }
             }
         }
+        report.damage.extend(self.check_index()?);
         Ok(report)
     }
 
@@ -174,16 +179,19 @@ impl Shared {
     }
 }
 
-fn table_status(view: &View, meta: &crate::schema::TableMeta) -> TableStatus {
-    let parts = view.tables.get(&meta.id).cloned().unwrap_or_default();
-    let schema = meta.schema();
-    TableStatus {
-        name: meta.name.clone(),
-        events: parts.runs.iter().map(|r| r.meta().events).sum::<u64>()
-            + parts.memory.iter().map(|b| b.events as u64).sum::<u64>(),
-        runs: parts.runs.len() as u64,
-        run_bytes: parts.runs.iter().map(|r| r.meta().bytes).sum(),
-        columns: schema.columns.len() as u64,
-        key: schema.key.iter().map(|id| schema.columns[id.0 as usize].name.clone()).collect(),
+impl Shared {
+    fn table_status(&self, view: &View, meta: &crate::schema::TableMeta) -> TableStatus {
+        let parts = view.tables.get(&meta.id).cloned().unwrap_or_default();
+        let schema = meta.schema();
+        TableStatus {
+            name: meta.name.clone(),
+            events: parts.runs.iter().map(|r| r.meta().events).sum::<u64>()
+                + parts.memory.iter().map(|b| b.events as u64).sum::<u64>(),
+            runs: parts.runs.len() as u64,
+            run_bytes: parts.runs.iter().map(|r| r.meta().bytes).sum(),
+            indexed: self.indexed(view, meta.id),
+            columns: schema.columns.len() as u64,
+            key: schema.key.iter().map(|id| schema.columns[id.0 as usize].name.clone()).collect(),
+        }
     }
 }

@@ -367,6 +367,18 @@ impl ImageBuilder {
     }
 }
 
+/// The image column of type `ty` that holds `cells`.
+pub(crate) fn image_column<'a>(
+    ty: ColumnType,
+    cells: impl ExactSizeIterator<Item = Cell<'a>>,
+) -> Result<ArrayRef, RowError> {
+    let mut image = ImageBuilder::new(ty, cells.len());
+    for cell in cells {
+        image.append(&cell)?;
+    }
+    Ok(image.finish())
+}
+
 fn rescale(unscaled: i128, from: u8, to: u8) -> Result<i128, RowError> {
     let room = RowError { what: "decimal does not fit the scale of its column", at: 0 };
     let steps = to.checked_sub(from).ok_or(room)?;

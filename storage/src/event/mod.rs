@@ -11,6 +11,7 @@ mod head;
 mod row;
 
 pub use columns::{EventColumns, event_schema, image_column_name};
+pub(crate) use decode::image_column;
 pub use decode::{FrameContext, content_hash, decode_rows};
 pub use head::{EventHead, Op, TimeSource};
 pub(crate) use row::{CellReader, put_cell, put_varint};

@@ -5,9 +5,9 @@ use super::entry::{INDEX_FORMAT_VERSION, META, META_FORMAT, META_SEED, META_STOR
 use super::entry::{seal, unseal};
 use super::error::{Fault, IndexError, guard};
 use crate::disk::{Disk, DiskError, DiskOp};
+use redb::StorageBackend;
 use redb::backends::FileBackend;
 use redb::{Builder, ConcurrencyMode, Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase};
-use redb::StorageBackend;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -176,7 +176,9 @@ impl Index {
     pub(super) fn db(&self) -> Result<&Database, Fault> {
         match &self.db {
             Some(Base::Writing(db)) => Ok(db),
-            Some(Base::Reading(_)) => Err(Fault::Caller(IndexError::Refused("it is open for reading".into()))),
+            Some(Base::Reading(_)) => {
+                Err(Fault::Caller(IndexError::Refused("it is open for reading".into())))
+            }
             None => Err(redb::StorageError::DatabaseClosed.into()),
         }
     }

@@ -112,7 +112,10 @@ fn tables_are_apart_and_cleared_one_by_one() {
     index.clear(T).expect("clear");
     assert_eq!(index.get(T, &key(1)).expect("get"), None);
     assert_eq!((index.applied(T).expect("applied").commit, index.entries(T).expect("entries")), (0, 0));
-    assert_eq!((index.applied(OTHER).expect("applied").commit, index.entries(OTHER).expect("entries")), (6, 1));
+    assert_eq!(
+        (index.applied(OTHER).expect("applied").commit, index.entries(OTHER).expect("entries")),
+        (6, 1)
+    );
 }
 
 #[test]

@@ -39,11 +39,7 @@ impl Index {
     }
 }
 
-fn check_keys(
-    txn: &ReadTransaction,
-    id: TableId,
-    problems: &mut Vec<String>,
-) -> Result<(), Fault> {
+fn check_keys(txn: &ReadTransaction, id: TableId, problems: &mut Vec<String>) -> Result<(), Fault> {
     let Some(table) = open_if_any(txn, Names::new(id).keys())? else { return Ok(()) };
     let mut count = 0;
     for entry in table.iter()? {

@@ -173,7 +173,11 @@ fn limit_error(e: TimelineError) -> Error {
         .hint("ask about a point in time, which is always answered, or about a narrower range of keys")
 }
 
-fn picks_of(history: &KeyHistory<'_>, image: &[Writer], projection: &[ColumnId]) -> Vec<(u32, u32)> {
+pub(super) fn picks_of(
+    history: &KeyHistory<'_>,
+    image: &[Writer],
+    projection: &[ColumnId],
+) -> Vec<(u32, u32)> {
     projection.iter().map(|id| place(history, image[id.0 as usize])).collect()
 }
 
@@ -212,7 +216,12 @@ fn keyless_rows(
 }
 
 /// Whether two events wrote the same value to a column; `None` stands for NULL.
-fn same_at(slots: &[Arc<Loaded>], column: u32, a: Option<&KeyEvent<'_>>, b: Option<&KeyEvent<'_>>) -> bool {
+pub(super) fn same_at(
+    slots: &[Arc<Loaded>],
+    column: u32,
+    a: Option<&KeyEvent<'_>>,
+    b: Option<&KeyEvent<'_>>,
+) -> bool {
     let value = |e: Option<&KeyEvent<'_>>| {
         let e = e?;
         let array = slots[(e.row >> 32) as usize].image(ColumnId(column))?;

@@ -9,6 +9,7 @@ mod intervals;
 mod keys;
 mod lineage;
 mod loaded;
+mod open_rows;
 mod plan;
 mod points;
 mod rows;
@@ -16,7 +17,8 @@ mod same;
 mod source;
 
 pub(crate) use cast::{cast_batch, extend_batch};
-pub(crate) use gather::internal;
+pub(crate) use gather::{internal, projected_fields};
 pub(crate) use lineage::{Names, StoredTruncate, truncates_of_source};
+pub(crate) use open_rows::KeysOf;
 pub(crate) use plan::TableScan;
 pub(crate) use source::{BatchIter, SortedSource, Traits};
