@@ -1,4 +1,4 @@
-//! Rates of sorting, writing, merging and reading runs, and of rewriting the keyed index.
+//! Rates of sorting, writing, merging and reading runs.
 //!
 //! `cargo run --release -p asofdb-storage --example run_rate [-- EVENTS [DIRECTORY]]`; 4 million
 //! events by default, in a new directory under DIRECTORY or the current one. Events are like those of
@@ -10,7 +10,6 @@ use arrow::datatypes::Int64Type;
 use asofdb_storage::disk::RealDisk;
 use asofdb_storage::event::{EventHead, FrameContext, Op, decode_rows, encode_row};
 use asofdb_storage::id::{ColumnId, OriginId, TableId};
-use asofdb_storage::index::Index;
 use asofdb_storage::run::*;
 use asofdb_storage::schema::{Column, TableSchema};
 use asofdb_storage::time::CommitSeq;
@@ -115,8 +114,7 @@ fn main() -> Result<(), Failure> {
         scan(&open(&meta)?)?;
         merged = Some(meta);
     }
-    let meta = merged.ok_or("nothing was merged")?;
-    rewrite_index(dir.path(), &open(&meta)?)
+    merged.map(|_| ()).ok_or_else(|| "nothing was merged".into())
 }
 
 fn write_level0(dir: &Path, schema: &TableSchema, events: usize) -> Result<Vec<RunMeta>, Failure> {
@@ -172,36 +170,5 @@ fn scan(reader: &RunReader) -> Result<(), Failure> {
     }
     let each = start.elapsed().as_secs_f64() / keys.len() as f64 * 1e6;
     println!("{:44} {each:8.1} us each", "  find the rows of a key");
-    Ok(())
-}
-
-fn rewrite_index(dir: &Path, reader: &RunReader) -> Result<(), Failure> {
-    let mut keys: Vec<Vec<u8>> = Vec::with_capacity(reader.meta().keys as usize);
-    for batch in reader.scan(&["key"], 0..reader.meta().rows)? {
-        let batch = batch?;
-        for key in batch.column(0).as_binary::<i32>().iter().flatten() {
-            if keys.last().is_none_or(|last| last != key) {
-                keys.push(key.to_vec());
-            }
-        }
-    }
-    let path = dir.join("index.redb");
-    let index = Index::open(&path, "00112233445566778899aabbccddeeff", 64 << 20)?;
-    for (round, what) in ["fill the index", "rewrite a third of the index"].into_iter().enumerate() {
-        let chosen = keys.iter().step_by(1 + 2 * round);
-        let count = chosen.clone().count() as u64;
-        let start = Instant::now();
-        let changes = chosen.map(|k| (k.clone(), Some(vec![7u8; 48])));
-        index.rewrite(TableId(1), round as u64 + 1, changes)?;
-        report(what, count, "keys", start);
-    }
-    let start = Instant::now();
-    for key in keys.iter().step_by(keys.len() / LOOKUPS + 1) {
-        if index.get(TableId(1), key)?.is_none() {
-            return Err("a key of the index was not found".into());
-        }
-    }
-    report("look up keys in the index", (keys.len() / (keys.len() / LOOKUPS + 1)) as u64, "keys", start);
-    println!("{:44} {:8.1} bytes a key", "  size", index.bytes()? as f64 / keys.len() as f64);
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod hook;
 mod merging;
+mod keyed;
 mod model;
 mod power;
 mod readers;

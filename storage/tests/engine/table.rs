@@ -181,6 +181,25 @@ pub fn looked_up(snapshot: &Snapshot, keys: &[u32], bounds: Bounds, columns: usi
     found
 }
 
+/// The same through a scan of those keys.
+pub fn rows_of_keys(
+    snapshot: &Snapshot,
+    keys: &[u32],
+    bounds: Bounds,
+    columns: usize,
+) -> Vec<Vec<Option<i64>>> {
+    let Bounds { valid, system, commit } = bounds;
+    let mut request = request(snapshot, ScanKind::Rows { valid, system }, commit.0);
+    request.keys = KeyFilter::Keys(keys.iter().map(|k| key_bytes([&Cell::Int(*k as i64)])).collect());
+    let mut found = Vec::new();
+    for batch in snapshot.scan(&request).expect("a scan").into_iter().flatten() {
+        let batch = batch.expect("a batch");
+        found.extend((0..batch.num_rows()).map(|row| ints(&batch, 0..columns + 1, row)));
+    }
+    found.sort();
+    found
+}
+
 /// All interval rows.
 pub fn intervals(snapshot: &Snapshot, columns: usize, commit: u64) -> Vec<Shown> {
     let mut found = Vec::new();
