@@ -5,7 +5,6 @@ use super::catalog::CatalogChange;
 use super::commit::{InfoSection, add_rows, apply_changes, section};
 use super::error::{Error, ErrorKind};
 use super::keyed::Keyed;
-use super::maintain::memory_events;
 use super::manifest::{CommitRecord, Manifest};
 use super::memory::CommittedRows;
 use super::request::Quarantined;

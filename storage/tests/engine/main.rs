@@ -1,8 +1,8 @@
 //! The engine against the naive model: random histories of every kind, in four states of the store.
 
 mod hook;
-mod merging;
 mod keyed;
+mod merging;
 mod model;
 mod power;
 mod readers;
