@@ -17,7 +17,7 @@ mod write;
 
 pub use error::IndexError;
 pub use file::{Index, IndexOpening};
-pub use read::Applied;
+pub use read::{Applied, Values};
 pub use row::OpenRow;
 pub use write::{Change, Extent};
 

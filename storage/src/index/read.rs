@@ -40,6 +40,9 @@ impl Applied {
     }
 }
 
+/// Values of several keys, `None` where one has none.
+pub type Values = Vec<Option<Vec<u8>>>;
+
 /// A table that is made with its first entry.
 pub(super) fn open_if_any<K: Key + 'static, V: Value + 'static>(
     txn: &ReadTransaction,
@@ -82,11 +85,7 @@ impl Index {
     ///
     /// # Errors
     /// As for [`Index::get`].
-    pub fn values(
-        &self,
-        table: TableId,
-        keys: &[&[u8]],
-    ) -> Result<(Applied, Vec<Option<Vec<u8>>>), IndexError> {
+    pub fn values(&self, table: TableId, keys: &[&[u8]]) -> Result<(Applied, Values), IndexError> {
         let (names, seed) = (Names::new(table), seed(table));
         self.look(|txn| {
             let applied = applied_in(txn, &names)?;
