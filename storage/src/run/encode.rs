@@ -128,11 +128,16 @@ fn cause(failure: &Failure, said: RunError) -> RunError {
     failure.map_or(said, RunError::Disk)
 }
 
+/// Bytes of distinct values of a chunk up to which a column has a dictionary.
+const DICTIONARY_BYTES_MAX: usize = 32 << 10;
+
 fn properties() -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(usize::MAX))
         .set_data_page_row_count_limit(SPARSE_ROWS)
+        // A look-up of one key decodes the whole dictionary of each column it reads.
+        .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
         .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);
     for name in ["key_no", "valid_from", "system", "commit", "position", "event_time"] {
         let path = ColumnPath::from(name);

@@ -75,7 +75,7 @@ impl TableScan {
     }
 
     /// Whether some key needs more than the plain fold.
-    fn needs_histories(&self) -> bool {
+    pub fn needs_histories(&self) -> bool {
         self.meta.schema().key.is_empty()
             || !self.parts.truncates.is_empty()
             || self.sources.iter().any(|s| s.traits().moves)
@@ -93,10 +93,16 @@ impl TableScan {
         }
     }
 
-    /// Names of the columns that a scan of rows at a point reads.
-    fn row_columns(&self, projection: &[ColumnId], qualifier: &Qualifier, keys: bool) -> Vec<String> {
+    /// Names of the columns that rows at a point are made of; `checked` are those that say whether an
+    /// event counts.
+    pub fn row_columns(
+        &self,
+        projection: &[ColumnId],
+        checked: impl Iterator<Item = &'static str>,
+        keys: bool,
+    ) -> Vec<String> {
         let mut names: BTreeSet<&str> = ["key_no", "op"].into();
-        names.extend(qualifier.columns());
+        names.extend(checked);
         if self.sources.len() > 1 {
             names.extend(MERGE_COLUMNS);
         }
@@ -176,7 +182,7 @@ impl TableScan {
     fn scan_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
         let qualifier = Qualifier::new(bounds, &self.traits());
         let by_key = request.keys != KeyFilter::All;
-        let columns = self.row_columns(&request.projection, &qualifier, by_key);
+        let columns = self.row_columns(&request.projection, qualifier.columns(), by_key);
         let mut streams: Vec<ScanStream> = Vec::new();
         for (ranges, keys) in self.parts(request)? {
             let groups = Groups::new(&self.sources, &ranges, &columns, &request.schema, self.order.clone())?;

@@ -97,10 +97,10 @@ impl TableScan {
         }
     }
 
+    /// Names of the columns that point questions read: any of them may be bounded on any axis.
     fn point_columns(&self, projection: &[ColumnId]) -> Vec<String> {
-        let mut columns: Vec<String> = HISTORY_COLUMNS.iter().map(|c| (*c).to_owned()).collect();
-        columns.extend(projection.iter().map(|id| crate::event::image_column_name(*id)));
-        columns
+        let times = ["valid_from", "valid_to", "system", "commit"].into_iter();
+        self.row_columns(projection, times, true)
     }
 }
 
