@@ -44,12 +44,12 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         EngineOptions {
-            memory_events_max: 800_000,
-            memory_bytes_max: 128 << 20,
+            memory_events_max: 400_000,
+            memory_bytes_max: 64 << 20,
             segment_bytes_max: 256 << 20,
             index: true,
             index_cache_bytes: 64 << 20,
-            column_cache_bytes: 256 << 20,
+            column_cache_bytes: 512 << 20,
             background: true,
         }
     }

@@ -15,10 +15,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+/// Flushed runs that are merged into one of the first level. Many, since they are small and are
+/// scanned without decoding.
+const FLUSHED_FANOUT: usize = 8;
 /// Runs of one level that are merged into one of the next.
 const MERGE_FANOUT: usize = 4;
 /// How often what is flushed at once may be in memory before commits wait.
-const MEMORY_TIMES_MAX: usize = 2;
+const MEMORY_TIMES_MAX: usize = 3;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
 /// runs, which must not take time from intake.
 const INDEX_PATIENCE: Duration = Duration::from_millis(500);
@@ -185,6 +188,7 @@ impl Shared {
         };
         let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs, &mut between)?;
         let reader = RunReader::open(disk, &dir, &written, self.columns.clone())?;
+        reader.trust();
         Ok(Arc::new(RunSource { reader: Arc::new(reader), schema }))
     }
 
@@ -218,14 +222,16 @@ impl Shared {
         let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
         let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        let run = self.write_run(&view, meta, level, inputs)?;
+        let written = self.write_run(&view, meta, level, inputs);
         let mut manifest = locked(&self.manifest);
         let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
         if !old.iter().all(|id| manifest.runs.iter().any(|r| r.id == *id)) {
             drop(manifest);
-            self.remove_runs(&[run])?;
+            // Their files are gone too, which may be what the merge failed of.
+            written.map_or(Ok(()), |run| self.remove_runs(&[run]))?;
             return Ok(false);
         }
+        let run = written?;
         let mut next = manifest.clone();
         next.runs.retain(|r| !old.contains(&r.id));
         next.runs.push(run.meta().clone());
@@ -307,7 +313,7 @@ fn choose(table: &TableView, merging: Merging) -> Option<Vec<Arc<RunSource>>> {
     for run in &table.runs {
         by_level.entry(run.meta().level).or_default().push(run.clone());
     }
-    // No more than that at once: what a merge maps of its inputs is bounded by it.
-    let runs = by_level.into_values().find(|runs| runs.len() >= MERGE_FANOUT);
-    runs.map(|mut runs| runs.drain(..MERGE_FANOUT).collect())
+    let fanout = |level: u8| if level == 0 { FLUSHED_FANOUT } else { MERGE_FANOUT };
+    let (level, mut runs) = by_level.into_iter().find(|(level, runs)| runs.len() >= fanout(*level))?;
+    Some(runs.drain(..fanout(level)).collect())
 }

@@ -7,7 +7,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use sha2::{Digest, Sha256};
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 #[derive(Clone, Debug)]
 pub(crate) struct CheckedFile {
     inner: Arc<Inner>,
+    bytes: Bytes,
 }
 
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
-    bytes: Bytes,
     block_bytes: usize,
     digests: Vec<u8>,
     /// 1 for blocks whose digest was found right.
@@ -39,13 +39,30 @@ impl CheckedFile {
         let blocks = sidecar.digests.len() / 32;
         let inner = Inner {
             path,
-            bytes,
             block_bytes: sidecar.block_bytes as usize,
             digests: sidecar.digests.clone(),
             checked: (0..blocks).map(|_| AtomicU8::new(0)).collect(),
             damaged: AtomicBool::new(false),
         };
-        Ok(CheckedFile { inner: Arc::new(inner) })
+        Ok(CheckedFile { inner: Arc::new(inner), bytes })
+    }
+
+    /// The same file, mapped once more: what is read through this mapping leaves memory with it.
+    pub fn over(&self, bytes: Bytes) -> Result<CheckedFile, RunError> {
+        if bytes.len() != self.bytes.len() {
+            return Err(self.damaged(format!("has {} bytes now, not {}", bytes.len(), self.bytes.len())));
+        }
+        Ok(CheckedFile { inner: self.inner.clone(), bytes })
+    }
+
+    /// Takes all blocks for checked: this process has just written them.
+    pub fn trust(&self) {
+        self.inner.checked.iter().for_each(|c| c.store(1, Ordering::Relaxed));
+    }
+
+    /// Path of the file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
     }
 
     /// A part of the file, after its blocks were checked.
@@ -61,14 +78,14 @@ impl CheckedFile {
     /// A part of the file of which only such bytes may be read that [`CheckedFile::slice`] has given.
     pub fn unchecked(&self, start: usize, length: usize) -> Result<Bytes, RunError> {
         match start.checked_add(length) {
-            Some(end) if end <= self.inner.bytes.len() => Ok(self.inner.bytes.slice(start..end)),
+            Some(end) if end <= self.bytes.len() => Ok(self.bytes.slice(start..end)),
             _ => Err(self.damaged(format!("ends before byte {}", start.saturating_add(length)))),
         }
     }
 
     /// Length of the file.
     pub fn bytes_len(&self) -> usize {
-        self.inner.bytes.len()
+        self.bytes.len()
     }
 
     /// Checks every block again, whether it was checked before or not.
@@ -97,8 +114,8 @@ impl CheckedFile {
             return Ok(());
         }
         let start = block * inner.block_bytes;
-        let end = (start + inner.block_bytes).min(inner.bytes.len());
-        if Sha256::digest(&inner.bytes[start..end])[..] != inner.digests[block * 32..block * 32 + 32] {
+        let end = (start + inner.block_bytes).min(self.bytes.len());
+        if Sha256::digest(&self.bytes[start..end])[..] != inner.digests[block * 32..block * 32 + 32] {
             inner.damaged.store(true, Ordering::Relaxed);
             return Err(self.damaged(format!("bytes {start} to {end} do not have their digest")));
         }
@@ -109,7 +126,7 @@ impl CheckedFile {
 
 impl Length for CheckedFile {
     fn len(&self) -> u64 {
-        self.inner.bytes.len() as u64
+        self.bytes.len() as u64
     }
 }
 

@@ -59,7 +59,7 @@ impl MergeInput {
         let names: Vec<&str> = all.fields().iter().map(|f| f.name().as_str()).collect();
         let meta = reader.meta();
         Ok(MergeInput {
-            batches: reader.scan(&names, 0..meta.rows)?,
+            batches: reader.scan_once(&names)?,
             schema: Some(schema),
             constants: meta.constants.clone(),
             key_min: meta.key_min.clone(),

@@ -65,11 +65,13 @@ impl IpcFile {
         if let Some(array) = cell.get() {
             return Ok(array.clone());
         }
-        let array = self.decode(file, &self.chunks[chunk], column)?;
+        let array = self.decode(file, chunk, column)?;
         Ok(cell.get_or_init(|| array).clone())
     }
 
-    fn decode(&self, file: &CheckedFile, chunk: &IpcChunk, column: usize) -> Result<ArrayRef, RunError> {
+    /// A column of a chunk, without keeping it.
+    pub fn decode(&self, file: &CheckedFile, chunk: usize, column: usize) -> Result<ArrayRef, RunError> {
+        let chunk = &self.chunks[chunk];
         let block = &chunk.block;
         let (start, head) = (block.offset() as usize, block.metaDataLength() as usize);
         let message = file.slice(start, head)?;

@@ -85,7 +85,13 @@ impl ParquetFile {
         })
     }
 
-    fn decoded(&self, file: &CheckedFile, wanted: &[usize], group: usize, rows: Range<usize>) -> RunBatches {
+    pub fn decoded(
+        &self,
+        file: &CheckedFile,
+        wanted: &[usize],
+        group: usize,
+        rows: Range<usize>,
+    ) -> RunBatches {
         match self.reader(file, wanted, group, rows) {
             Ok(reader) => {
                 let file = file.clone();

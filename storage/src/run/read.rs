@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// An open run.
 #[derive(Debug)]
 pub struct RunReader {
+    disk: Arc<dyn Disk>,
     meta: RunMeta,
     sidecar: Sidecar,
     file: CheckedFile,
@@ -68,6 +69,7 @@ impl RunReader {
         let sidecar = Sidecar::decode(&disk.read(&side)?, meta, &side)?;
         let file = CheckedFile::new(path.clone(), disk.map(&path)?, &sidecar)?;
         Ok(RunReader {
+            disk,
             meta: meta.clone(),
             sidecar,
             file,
@@ -75,6 +77,11 @@ impl RunReader {
             cache,
             last_keys: Mutex::new(None),
         })
+    }
+
+    /// Takes the bytes of the file for what they should be: this process has just written them.
+    pub fn trust(&self) {
+        self.file.trust();
     }
 
     /// What the manifest knows of the run.
@@ -135,11 +142,7 @@ impl RunReader {
                 let wanted = indices(ipc.schema(), columns);
                 let schema = Arc::new(ipc.schema().project(&wanted)?);
                 Box::new(parts.map(move |(chunk, rows)| {
-                    let arrays = wanted.iter().map(|c| ipc.column(&file, chunk, *c));
-                    let arrays = arrays.map(|a| Ok::<_, RunError>(a?.slice(rows.start, rows.len())));
-                    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-                    let arrays = arrays.collect::<Result<_, _>>()?;
-                    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
+                    ipc_batch(&schema, &wanted, rows, |c| ipc.column(&file, chunk, c))
                 }))
             }
             Decoded::Parquet(parquet) => {
@@ -147,6 +150,41 @@ impl RunReader {
                 Box::new(parts.flat_map(move |(group, rows)| parquet.batches(&file, &wanted, group, rows)))
             }
         };
+        self.with_constants(columns, batches)
+    }
+
+    /// As [`RunReader::scan`] over all rows, for one pass: nothing that was decoded is kept, and the
+    /// mapped pages are given back as the batches go.
+    ///
+    /// # Errors
+    /// [`RunError`]; later ones come out of the iterator.
+    pub fn scan_once(&self, columns: &[&str]) -> Result<RunBatches, RunError> {
+        let parts = self.parts(0..self.meta.rows);
+        let (disk, file) = (self.disk.clone(), self.file.clone());
+        let fresh = move || file.over(disk.map(file.path())?);
+        let batches: RunBatches = match self.decoded()?.clone() {
+            Decoded::Ipc(ipc) => {
+                let wanted = indices(ipc.schema(), columns);
+                let schema = Arc::new(ipc.schema().project(&wanted)?);
+                Box::new(parts.map(move |(chunk, rows)| {
+                    let file = fresh()?;
+                    ipc_batch(&schema, &wanted, rows, |c| ipc.decode(&file, chunk, c))
+                }))
+            }
+            Decoded::Parquet(parquet) => {
+                let wanted = indices(parquet.schema(), columns);
+                Box::new(parts.flat_map(move |(group, rows)| -> RunBatches {
+                    match fresh() {
+                        Ok(file) => parquet.decoded(&file, &wanted, group, rows),
+                        Err(e) => Box::new(std::iter::once(Err(e))),
+                    }
+                }))
+            }
+        };
+        self.with_constants(columns, batches)
+    }
+
+    fn with_constants(&self, columns: &[&str], batches: RunBatches) -> Result<RunBatches, RunError> {
         let constant = |name: &&str| self.meta.constants.get(*name).map(|c| ((*name).to_owned(), *c));
         let constants: Vec<(String, Constant)> = columns.iter().filter_map(constant).collect();
         if constants.is_empty() {
@@ -226,6 +264,19 @@ fn partition_point(keys: &BinaryArray, before: impl Fn(&[u8]) -> bool) -> usize 
         }
     }
     low
+}
+
+/// Some rows of a chunk of an IPC file.
+fn ipc_batch(
+    schema: &SchemaRef,
+    wanted: &[usize],
+    rows: Range<usize>,
+    column: impl Fn(usize) -> Result<ArrayRef, RunError>,
+) -> Result<RecordBatch, RunError> {
+    let arrays = wanted.iter().map(|c| Ok::<_, RunError>(column(*c)?.slice(rows.start, rows.len())));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let arrays = arrays.collect::<Result<_, _>>()?;
+    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
 }
 
 fn indices(schema: &SchemaRef, columns: &[&str]) -> Vec<usize> {
