@@ -6,6 +6,7 @@ pub mod error;
 pub mod export;
 pub mod format;
 pub mod intake;
+pub mod near;
 pub mod options;
 pub mod quarantine;
 pub mod source;

@@ -1,10 +1,11 @@
 //! Intake options: what a person says about events that their format does not say itself. They
 //! mean the same on the command line, in flows and in library calls.
 
-use crate::error::{Error, Result, near_names_hint};
+use crate::error::{Error, Result};
 use crate::format::expr::Expr;
 use crate::format::options as format;
 pub use crate::format::options::{Absent, ColumnChoice, TimeColumn, TimeUnit};
+use crate::near::near_names_hint;
 use asofdb_storage::event::Op;
 use asofdb_storage::value::ColumnType;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,8 @@
 //! The store as a program uses it: open, take events, ask.
 
-use crate::error::{Error, ErrorKind, Result, near_names_hint};
+use crate::error::{Error, ErrorKind, Result};
 use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, replay, run};
+use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
 use crate::quarantine::{QuarantineEntry, WaitingMessages};
 use arrow::array::RecordBatch;

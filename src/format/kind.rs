@@ -100,14 +100,11 @@ impl std::str::FromStr for Format {
         if let Some((_, format)) = NAMES.iter().find(|(n, _)| *n == lower) {
             return Ok(*format);
         }
-        let near = NAMES
-            .iter()
-            .map(|(n, _)| (strsim::jaro_winkler(n, &lower), *n))
-            .filter(|(score, _)| *score > 0.8 && !PLANNED.contains(&lower.as_str()))
-            .max_by(|a, b| a.0.total_cmp(&b.0));
+        let known = NAMES.iter().map(|(name, _)| *name);
+        let near = crate::near::nearest(&lower, known).filter(|_| !PLANNED.contains(&lower.as_str()));
         let all = Format::names().collect::<Vec<_>>().join(", ");
         let hint = match near {
-            Some((_, near)) => format!("did you mean {near}? The formats are {all}"),
+            Some(near) => format!("did you mean {near}? The formats are {all}"),
             None => format!("the formats are {all}"),
         };
         Err(UnknownFormat { name: name.to_owned(), hint })

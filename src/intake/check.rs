@@ -1,7 +1,8 @@
 //! Column names in options that no message knows: a misspelt name must not pass for a choice.
 
 use crate::change::Column;
-use crate::error::{Error, Result, near_names_hint};
+use crate::error::{Error, Result};
+use crate::near::near_names_hint;
 use crate::options::{ColumnChoice, Columns, IntakeOptions};
 use asofdb_storage::engine::Catalog;
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 use crate::change::{SourceRef, Token};
 use crate::source::{Place, natural_order};
 use asofdb_storage::engine::{Catalog, CatalogChange, Origin, SourceInfo, Stream};
+use asofdb_storage::hex;
 use asofdb_storage::id::{OriginId, SourceId, StreamId};
 use asofdb_storage::time::BEGINNING;
 use serde::{Deserialize, Serialize};
@@ -111,15 +112,9 @@ pub struct Numbers {
     pub changes: Vec<CatalogChange>,
 }
 
-/// Lowercase hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
 /// The bytes of hexadecimal digits; empty for anything else.
-pub fn unhex(text: &str) -> Vec<u8> {
-    let digit = |i: usize| text.get(2 * i..2 * i + 2).and_then(|d| u8::from_str_radix(d, 16).ok());
-    (0..text.len() / 2).map(digit).collect::<Option<Vec<u8>>>().unwrap_or_default()
+fn unhex(text: &str) -> Vec<u8> {
+    hex::decode(text).unwrap_or_default()
 }
 
 /// Catalog key of what is remembered of a stream.
@@ -309,7 +304,7 @@ impl Numbers {
         let mut out = Vec::new();
         for (id, s) in self.streams.iter_mut().enumerate().filter(|(_, s)| s.dirty) {
             s.dirty = false;
-            s.state.token = hex(&s.token);
+            s.state.token = hex::encode(&s.token);
             out.push((stream_key(id as u32), serde_json::json!(s.state)));
         }
         for id in origins {
@@ -323,7 +318,7 @@ impl Numbers {
             *dirty = false;
             out.push((
                 server_key(name),
-                serde_json::json!(ServerState { token: hex(token), ordinal: *ordinal }),
+                serde_json::json!(ServerState { token: hex::encode(token), ordinal: *ordinal }),
             ));
         }
         out.sort_by(|a, b| a.0.cmp(&b.0));

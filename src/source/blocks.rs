@@ -68,7 +68,7 @@ impl Blocks {
     /// SHA-256 of what was consumed, in hexadecimal digits.
     pub fn digest(&mut self) -> String {
         self.settle();
-        hex(&self.hash.clone().finalize())
+        asofdb_storage::hex::encode(&self.hash.clone().finalize())
     }
 
     /// Consumes exactly `n` bytes; whether there were so many.
@@ -134,12 +134,7 @@ pub(super) enum Line {
     None,
 }
 
-/// Hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut out, b| {
-        let written = write!(out, "{b:02x}");
-        debug_assert!(written.is_ok(), "writing to a string cannot fail");
-        out
-    })
+/// SHA-256 in hexadecimal digits.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    asofdb_storage::hex::encode(&Sha256::digest(bytes))
 }

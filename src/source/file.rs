@@ -1,10 +1,10 @@
 //! One open file: its container, its decoder, and how far it was read.
 
-use super::blocks::{Blocks, Line};
+use super::blocks::{Blocks, Line, digest};
 use super::detect::{Container, detect};
 use super::kdump::Kdump;
 use super::kept::Reading;
-use super::position::{Place, SourceError, SourcePosition};
+use super::position::{HEAD_BYTES, Place, SourceError, SourcePosition};
 use crate::change::{Decoded, Fault, Message};
 use crate::format::json;
 use crate::format::parquet::ParquetRows;
@@ -27,6 +27,8 @@ pub(super) struct OpenFile {
     options: FormatOptions,
     /// Offsets of topic partitions, by stream: the next one to be delivered.
     pub partitions: BTreeMap<String, u64>,
+    /// How standard input begins.
+    head: Vec<u8>,
     touched: bool,
 }
 
@@ -77,6 +79,9 @@ impl OpenFile {
             blocks.fill().map_err(|e| failed(&e))?;
         }
         let (container, format) = detect(&shown, blocks.window(), declared);
+        let stdin = shown == "-";
+        let head = &blocks.window()[..blocks.window().len().min(if stdin { HEAD_BYTES } else { 0 })];
+        let head = head.to_vec();
         let mut options = options.clone();
         if container == Container::Csv
             && shown.trim_end_matches(".gz").ends_with(".tsv")
@@ -108,7 +113,12 @@ impl OpenFile {
             }
         };
         let ahead = position.bytes.saturating_sub(header_bytes as u64);
-        blocks.skip(ahead).map_err(|e| failed(&e))?;
+        let there = blocks.skip(ahead).map_err(|e| failed(&e))?;
+        if stdin && position.bytes > 0 && !(there && blocks.digest() == position.digest) {
+            let reason =
+                format!("begins like what was read as {} before, and goes on otherwise", position.stream);
+            return Err(SourceError::new("-", reason).hint("give another --source-name"));
+        }
         let position = SourcePosition { lines, ..position };
         Ok(OpenFile {
             position,
@@ -118,6 +128,7 @@ impl OpenFile {
             body,
             options,
             partitions: BTreeMap::new(),
+            head,
             touched: false,
         })
     }
@@ -146,6 +157,10 @@ impl OpenFile {
         self.position.bytes = self.blocks.bytes;
         self.position.digest = self.blocks.digest();
         self.position.reading = Some(self.reading());
+        if !self.head.is_empty() {
+            let bytes = self.head.len().min(self.position.bytes as usize);
+            self.position.head = digest(&self.head[..bytes]);
+        }
         let mut out = vec![self.position.clone()];
         out.extend(self.partitions.iter().map(|(stream, next)| SourcePosition {
             stream: stream.clone(),
@@ -156,6 +171,7 @@ impl OpenFile {
             bytes: 0,
             digest: String::new(),
             lines: 0,
+            head: String::new(),
             reading: self.position.reading.clone(),
         }));
         out

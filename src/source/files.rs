@@ -1,10 +1,10 @@
 //! Files, globs, directories and standard input as one source.
 
-use super::blocks::Blocks;
+use super::blocks::{Blocks, digest};
 use super::detect::{Compression, compression, looks_like_data};
 use super::file::{OpenFile, PlacedSink};
 use super::paths::{Input, expand};
-use super::position::{Notice, SourceError, SourcePosition};
+use super::position::{HEAD_BYTES, Notice, SourceError, SourcePosition};
 use crate::format::{Format, FormatOptions};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -145,18 +145,13 @@ impl FileSource {
         let mut before: Vec<SourcePosition> =
             self.known.iter().filter(|p| of_input(p, input)).cloned().collect();
         before.sort_by_key(|p| std::cmp::Reverse((p.stream_generation, p.origin_generation)));
-        let stdin = input.path.as_os_str() == "-";
-        if stdin && self.options.stdin_name.is_none() {
-            return Ok((self.blocks(input)?, fresh(input, before.first())));
+        if input.path.as_os_str() == "-" {
+            return self.resume_stdin(input, &before);
         }
         for position in &before {
             let mut blocks = self.blocks(input)?;
             let failed = |e: std::io::Error| SourceError::new(input.shown(), e);
             let same = blocks.skip(position.bytes).map_err(failed)? && blocks.digest() == position.digest;
-            if same && stdin {
-                return Err(SourceError::new("-", "a named standard input cannot be resumed")
-                    .hint("give the file itself, or another --source-name"));
-            }
             if same {
                 return Ok((self.blocks(input)?, position.clone()));
             }
@@ -165,6 +160,30 @@ impl FileSource {
             self.notices.push(Notice::OtherContent { file: input.shown() });
         }
         Ok((self.blocks(input)?, fresh(input, before.first())))
+    }
+
+    /// Standard input is known again by how it begins; [`OpenFile::open`] checks the rest on its way.
+    fn resume_stdin(
+        &mut self,
+        input: &Input,
+        before: &[SourcePosition],
+    ) -> Result<(Blocks, SourcePosition), SourceError> {
+        let mut blocks = self.blocks(input)?;
+        if self.options.stdin_name.is_none() {
+            return Ok((blocks, fresh(input, before.first())));
+        }
+        while blocks.window().len() < HEAD_BYTES && !blocks.at_end {
+            blocks.fill().map_err(|e| SourceError::new("-", e))?;
+        }
+        let begins_like = |p: &&SourcePosition| {
+            let head = blocks.window().get(..HEAD_BYTES.min(p.bytes as usize));
+            head.is_some_and(|head| digest(head) == p.head)
+        };
+        let position = before.iter().find(begins_like).cloned();
+        if position.is_none() && !before.is_empty() {
+            self.notices.push(Notice::OtherContent { file: format!("{} (standard input)", input.stream) });
+        }
+        Ok((blocks, position.unwrap_or_else(|| fresh(input, before.first()))))
     }
 
     fn blocks(&mut self, input: &Input) -> Result<Blocks, SourceError> {
@@ -234,6 +253,7 @@ fn fresh(input: &Input, last: Option<&SourcePosition>) -> SourcePosition {
         bytes: 0,
         digest: String::new(),
         lines: 0,
+        head: String::new(),
         reading: None,
     }
 }

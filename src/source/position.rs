@@ -55,10 +55,17 @@ pub struct SourcePosition {
     /// Lines that were read.
     #[serde(default)]
     pub lines: u64,
+    /// Standard input: SHA-256 of the bytes at its start, at most 64 KiB of those read. It
+    /// cannot be read twice to compare all of them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub head: String,
     /// How its messages are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
 }
+
+/// Bytes at the start of standard input by which it is known again.
+pub(super) const HEAD_BYTES: usize = 64 << 10;
 
 fn is_zero(n: &u32) -> bool {
     *n == 0

@@ -216,6 +216,38 @@ fn standard_input_is_a_new_stream_unless_named() {
 }
 
 #[test]
+fn a_named_standard_input_goes_on_where_it_was() {
+    let long = |n: usize| (0..n).map(|i| format!("{{\"a\":{i}}}\n")).collect::<String>();
+    let named = |content: &str| FileOptions {
+        stdin: Some(Box::new(std::io::Cursor::new(content.to_owned().into_bytes()))),
+        stdin_name: Some("pipe".into()),
+        ..FileOptions::default()
+    };
+    for n in [2, 20_000] {
+        let (rows, known, _) = run_with(&["-"], named(&long(n)), &[]).expect("readable");
+        assert_eq!((rows.len(), rows[0].as_str()), (n, "pipe:0:1 Some(Int(0))"));
+        let (rows, _, _) = run_with(&["-"], named(&long(n)), &known).expect("readable");
+        assert_eq!(rows.len(), 0, "the same again has nothing new");
+        let (rows, known, notices) = run_with(&["-"], named(&long(n + 1)), &known).expect("readable");
+        assert_eq!(rows, [format!("pipe:{n}:{} Some(Int({n}))", n + 1)]);
+        assert!(!notices.iter().any(|n| matches!(n, Notice::OtherContent { .. })));
+        // Other content is a new stream of that name, and is known again too.
+        let other = "{\"a\":7}\n".repeat(3);
+        let (rows, known, notices) = run_with(&["-"], named(&other), &known).expect("readable");
+        assert_eq!((rows.len(), known.iter().map(|p| p.stream_generation).max()), (3, Some(1)));
+        assert!(notices.iter().any(|n| matches!(n, Notice::OtherContent { .. })));
+        for content in [long(n + 1), other] {
+            assert_eq!(run_with(&["-"], named(&content), &known).expect("readable").0.len(), 0);
+        }
+    }
+    // What begins the same for longer than is remembered must go on the same.
+    let (_, known, _) = run_with(&["-"], named(&long(20_000)), &[]).expect("readable");
+    let forked = long(19_000) + &"{\"a\":7}\n".repeat(2_000);
+    let error = run_with(&["-"], named(&forked), &known).expect_err("neither the same nor another");
+    assert!(error.reason.starts_with("begins like what was read as pipe before"), "{error}");
+}
+
+#[test]
 fn unknown_formats_are_refused_with_near_names() {
     let error = "jsn".parse::<Format>().expect_err("unknown");
     assert_eq!(error.to_string(), "format jsn is not supported yet");

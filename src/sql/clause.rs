@@ -180,7 +180,7 @@ fn unknown_clock(mut c: Cursor<'_>, place: Place) -> Result<Begun, SqlError> {
         "TIMESTAMP" => error.hint("write FOR VALID_TIME AS OF or FOR SYSTEM_TIME AS OF"),
         upper => {
             let known = ["VALID_TIME", "SYSTEM_TIME", "COMMIT", "BUSINESS_TIME", "APPLICATION_TIME"];
-            match super::names::near(upper, known) {
+            match crate::near::nearest(upper, known) {
                 Some(near) => error.hint(format!("did you mean {near}?")),
                 None => error.hint("the clocks are VALID_TIME, SYSTEM_TIME and COMMIT"),
             }

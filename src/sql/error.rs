@@ -221,7 +221,7 @@ fn from_schema(e: &SchemaError) -> SqlError {
                 .map(|f| f.name.as_str())
                 .collect();
             let error = SqlError::invalid(format!("there is no column {name}"));
-            match super::names::near(&field.name, known.iter().copied()) {
+            match crate::near::nearest(&field.name, known.iter().copied()) {
                 Some(near) => error.hint(format!("did you mean {near}?")),
                 None if known.is_empty() => error,
                 None => error.hint(format!("there are: {}", super::names::some_of(&known))),

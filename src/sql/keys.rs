@@ -134,11 +134,7 @@ fn trailing_zeros_cut(text: &str) -> Option<Value> {
 }
 
 fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
-    let hex = text.strip_prefix("\\x")?;
-    if hex.len() % 2 != 0 || !hex.is_ascii() {
-        return None;
-    }
-    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).ok()).collect()
+    asofdb_storage::hex::decode(text.strip_prefix("\\x")?)
 }
 
 /// Appends one component of a key.

@@ -1,23 +1,8 @@
-//! Names: case-preserving, matched without regard to case where that is unambiguous, and near
-//! names for those that do not exist.
+//! Names: case-preserving, matched without regard to case where that is unambiguous.
 
 use super::token::bare_word;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::{HashMap, HashSet};
-
-/// How alike two names must be for one to be suggested for the other.
-const LIKENESS_MIN: f64 = 0.75;
-
-/// The known name that is most like `name`.
-pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = name.to_lowercase();
-    known
-        .into_iter()
-        .map(|k| (strsim::jaro_winkler(&lower, &k.to_lowercase()), k))
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, k)| k)
-}
 
 /// The first few names of a list.
 pub(crate) fn some_of(names: &[&str]) -> String {

@@ -8,7 +8,7 @@ use super::context::{QueryContext, TableBounds};
 use super::error::{SqlError, SqlErrorKind, from_datafusion};
 use super::functions::FUNCTION_NAMES;
 use super::lift::{Clauses, marker_number};
-use super::names::{near, some_of};
+use super::names::some_of;
 use super::per_row::{PerRowBound, PerRowTable};
 use super::table::{Shape, TemporalTable};
 use super::token::Place;
@@ -147,7 +147,7 @@ fn function_name(name: ObjectName) -> Result<ObjectName, SqlError> {
         return Ok(ObjectName(vec![ObjectNamePart::Identifier(ident)]));
     }
     let error = at_name(SqlError::invalid(format!("there is no table function {name}")), &name);
-    Err(match near(&lower, FUNCTION_NAMES.iter().copied()) {
+    Err(match crate::near::nearest(&lower, FUNCTION_NAMES.iter().copied()) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint(format!("there are: {}", FUNCTION_NAMES.join(", "))),
     })
@@ -235,16 +235,18 @@ impl AsofRelationPlanner {
             let tables = &self.context.reader.catalog().tables;
             let names: Vec<&str> = tables.values().map(|t| t.name.as_str()).collect();
             error = SqlError::invalid(format!("there is no table {shown}"));
-            error.hint = Some(match near(shown.rsplit('.').next().unwrap_or(shown), names.iter().copied()) {
-                Some(near) => format!("did you mean {near}?"),
-                None if shown.contains(['/', '.']) => {
-                    "files are not read from SQL: take them in with asof ingest".into()
-                }
-                None if names.is_empty() => {
-                    "the store has no tables yet: take files in with asof ingest".into()
-                }
-                None => format!("there are: {}", some_of(&names)),
-            });
+            error.hint = Some(
+                match crate::near::nearest(shown.rsplit('.').next().unwrap_or(shown), names.iter().copied()) {
+                    Some(near) => format!("did you mean {near}?"),
+                    None if shown.contains(['/', '.']) => {
+                        "files are not read from SQL: take them in with asof ingest".into()
+                    }
+                    None if names.is_empty() => {
+                        "the store has no tables yet: take files in with asof ingest".into()
+                    }
+                    None => format!("there are: {}", some_of(&names)),
+                },
+            );
         }
         place.map_or(error.clone(), |p| error.at(p))
     }

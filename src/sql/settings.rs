@@ -5,7 +5,6 @@ use super::clause::Axis;
 use super::clock::{Point, parse_point, point_of_scalar};
 use super::context::SessionClocks;
 use super::error::{SqlError, SqlErrorKind, from_datafusion, from_parser};
-use super::names::near;
 use super::token::{DIALECT, Place, StatementLimits, bare_word, is_word};
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
@@ -140,7 +139,7 @@ fn dotted_name(tokens: &[&TokenWithSpan]) -> (String, usize) {
 
 fn unknown_setting(name: &str) -> SqlError {
     let error = SqlError::unsupported(format!("there is no setting {name}"));
-    match near(name, NAMES) {
+    match crate::near::nearest(name, NAMES) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint(format!("there are: {}", NAMES.join(", "))),
     }

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod disk;
 pub mod engine;
 pub mod event;
+pub mod hex;
 pub mod id;
 pub mod index;
 pub mod key;

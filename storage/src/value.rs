@@ -314,7 +314,7 @@ pub fn write_text(out: &mut String, cell: &Cell<'_>) {
         Cell::Text(s) | Cell::Json(s) => out.write_str(s),
         Cell::Bytes(b) => {
             out.push_str("\\x");
-            b.iter().try_for_each(|x| write!(out, "{x:02x}"))
+            crate::hex::write(out, b)
         }
     };
     debug_assert!(written.is_ok(), "writing to a string cannot fail");

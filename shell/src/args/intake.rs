@@ -109,7 +109,7 @@ pub struct ContentArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub struct FlowArgs {
-    /// Name of the stream; gives standard input an identity
+    /// Name of the stream that standard input is; with it a second run takes only what is new
     #[arg(long, value_name = "NAME")]
     pub source_name: Option<String>,
     /// Keep each message as it came in the history

@@ -36,7 +36,7 @@ pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
     if backend.names().tables.iter().all(|t| t.name != *table) {
         let names = backend.names();
         let failure = Failure::new(Exit::Failed, format!("there is no table {table}"));
-        return Err(match crate::text::near::nearest(table, names.tables.iter().map(|t| t.name.as_str())) {
+        return Err(match asofdb::near::nearest(table, names.tables.iter().map(|t| t.name.as_str())) {
             Some(near) => failure.hint(format!("did you mean {near}?")),
             None => failure.hint("asof status lists the tables"),
         });

@@ -86,7 +86,7 @@ fn is_no_slip(store: &Path) -> Outcome {
     let command = Cli::command();
     let names = command.get_subcommands().map(|c| c.get_name());
     let failure = Failure::usage(format!("'{word}' is neither a command nor a store"));
-    Err(match crate::text::near::nearest(word, names) {
+    Err(match asofdb::near::nearest(word, names) {
         Some(near) => failure.hint(format!("did you mean asof {near}?")),
         None => failure.hint("asof --help lists the commands; asof ingest makes a store"),
     })

@@ -67,7 +67,7 @@ fn float(out: &mut String, value: f64, single: bool) -> bool {
 
 fn hex(out: &mut String, bytes: &[u8]) -> bool {
     out.push_str("\\x");
-    bytes.iter().all(|b| write!(out, "{b:02x}").is_ok())
+    asofdb_storage::hex::write(out, bytes).is_ok()
 }
 
 fn write_time(out: &mut String, array: &dyn Array, row: usize) -> bool {

@@ -1,6 +1,6 @@
 //! The meta commands: one table that drives parsing, help and completion.
 
-use crate::text::near::nearest;
+use asofdb::near::nearest;
 
 /// What a meta command does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::outcome::{Exit, Failure, Outcome, Place};
 use crate::render::{Mode, Options, Renderer, Sink, renderer};
 use crate::runner::Runner;
 use crate::text::lex;
-use crate::text::near::nearest;
+use asofdb::near::nearest;
 use std::io::Write;
 use std::path::PathBuf;
 

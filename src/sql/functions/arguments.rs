@@ -3,7 +3,7 @@
 use crate::sql::bound::Evaluation;
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, from_datafusion};
-use crate::sql::names::{near, some_of};
+use crate::sql::names::some_of;
 use asofdb_storage::schema::TableMeta;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
@@ -60,7 +60,7 @@ impl Arguments {
         }
         let names: Vec<&str> = tables.values().map(|t| t.name.as_str()).collect();
         let error = SqlError::invalid(format!("{function}(): there is no table {name}"));
-        Err(match near(name, names.iter().copied()) {
+        Err(match crate::near::nearest(name, names.iter().copied()) {
             Some(near) => error.hint(format!("did you mean {near}?")),
             None => error.hint(format!("there are: {}", some_of(&names))),
         })

@@ -127,6 +127,5 @@ const NAME: &str = "manifest";
 const TEMPORARY: &str = "manifest.tmp";
 
 fn digest_line(body: &[u8]) -> String {
-    let hex: String = Sha256::digest(body).iter().map(|b| format!("{b:02x}")).collect();
-    format!("asofdb manifest sha256 {hex}")
+    format!("asofdb manifest sha256 {}", crate::hex::encode(&Sha256::digest(body)))
 }

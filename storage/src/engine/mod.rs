@@ -46,17 +46,16 @@ mod bytes_as_text {
     pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(bytes) {
             Ok(text) => Form::Text(text.to_owned()).serialize(s),
-            Err(_) => Form::Hex { hex: bytes.iter().map(|b| format!("{b:02x}")).collect() }.serialize(s),
+            Err(_) => Form::Hex { hex: crate::hex::encode(bytes) }.serialize(s),
         }
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
         match Form::deserialize(d)? {
             Form::Text(text) => Ok(text.into_bytes()),
-            Form::Hex { hex } => (0..hex.len() / 2)
-                .map(|i| hex.get(2 * i..2 * i + 2).and_then(|h| u8::from_str_radix(h, 16).ok()))
-                .collect::<Option<Vec<u8>>>()
-                .ok_or_else(|| serde::de::Error::custom("not hexadecimal")),
+            Form::Hex { hex } => {
+                crate::hex::decode(&hex).ok_or_else(|| serde::de::Error::custom("not hexadecimal"))
+            }
         }
     }
 }

@@ -89,7 +89,7 @@ impl Shared {
         let manifest = load_manifest(&*disk, dir, &components, known)?;
         runs.extend(run_ids(&manifest));
         let floor = manifest.commits.last().map(|c| c.place);
-        let id = store_id(&manifest.store_id)
+        let id = crate::hex::decode_array(&manifest.store_id)
             .ok_or_else(|| Error::new(ErrorKind::Damaged, "the manifest has no store id"))?;
         let settings = LogSettings {
             segment_bytes_max: options.segment_bytes_max,
@@ -232,7 +232,7 @@ fn load_manifest(
     known: Option<[u8; 16]>,
 ) -> Result<Manifest, Error> {
     let loaded = Manifest::load(disk, dir)?;
-    let hex = |id: [u8; 16]| id.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let hex = |id: [u8; 16]| crate::hex::encode(&id);
     match (loaded, known) {
         (Some(manifest), Some(id)) if manifest.store_id == hex(id) => Ok(manifest),
         (Some(manifest), None) if manifest.flushed == 0 => Ok(manifest),
@@ -249,14 +249,6 @@ fn load_manifest(
             Ok(Manifest::empty(hex(id)))
         }
     }
-}
-
-fn store_id(hex: &str) -> Option<[u8; 16]> {
-    let mut id = [0u8; 16];
-    for (i, byte) in id.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(hex.get(2 * i..2 * i + 2)?, 16).ok()?;
-    }
-    Some(id)
 }
 
 pub(crate) fn empty_view(manifest: &Manifest) -> View {

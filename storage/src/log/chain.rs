@@ -14,7 +14,7 @@ pub struct Head(pub [u8; HASH_BYTES]);
 
 impl fmt::Display for Head {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+        crate::hex::write(f, &self.0)
     }
 }
 
@@ -28,15 +28,9 @@ impl std::str::FromStr for Head {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Head, String> {
-        let refuse = || format!("a head is 64 hexadecimal digits, not {text:?}");
-        if text.len() != 2 * HASH_BYTES || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(refuse());
-        }
-        let mut bytes = [0; HASH_BYTES];
-        for (i, b) in bytes.iter_mut().enumerate() {
-            *b = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| refuse())?;
-        }
-        Ok(Head(bytes))
+        crate::hex::decode_array(text)
+            .map(Head)
+            .ok_or_else(|| format!("a head is 64 hexadecimal digits, not {text:?}"))
     }
 }
 

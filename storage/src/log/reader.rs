@@ -93,7 +93,7 @@ impl SegmentReader {
     }
 
     pub(super) fn header_error(&self, bad: BadHeader) -> LogError {
-        let hex = |id: StoreId| id.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let hex = |id: StoreId| crate::hex::encode(&id);
         match bad {
             BadHeader::Damaged(what) => LogError::Damaged(self.damage(0, what)),
             BadHeader::Newer(version) => LogError::NewerVersion {
