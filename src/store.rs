@@ -1,7 +1,7 @@
 //! The store as a program uses it: open, take events, ask.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, replay, run};
+use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, accept, replay, run};
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
 use crate::quarantine::{QuarantineEntry, WaitingMessages};
@@ -163,6 +163,18 @@ impl Store {
     ) -> Result<IntakeReport> {
         let (mut messages, options) = RowMessages::version(table, key, at, batches, &self.catalog())?;
         self.ingest_messages(&mut messages, &options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// Accepts that messages of a stream are gone that the store had not taken, or that the stream is
+    /// another one than it was (rule C3): the next intake goes on with what there is. Holds for the
+    /// place where the store is now; recorded in a commit, which is returned, unless it was accepted
+    /// before.
+    ///
+    /// # Errors
+    /// `Failed` if the store took nothing from such a stream, and those of the store.
+    pub fn accept_gap(&self, stream: &str) -> Result<Option<CommitInfo>> {
+        let request = accept(&self.catalog(), stream)?;
+        Ok(request.map(|request| self.engine.commit(request)).transpose()?)
     }
 
     /// Takes what `messages` delivers.

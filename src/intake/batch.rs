@@ -36,6 +36,8 @@ pub struct Batcher<'o> {
     last_table: usize,
     /// Messages come from the quarantine: their positions were passed long ago.
     pub(super) again: bool,
+    /// Generations to add to those of places, for streams that became others (rule C3).
+    pub(super) generations: HashMap<String, u32>,
     /// Origins whose options are stored already, for messages put aside.
     options_noted: HashSet<u32>,
     /// The place that was looked up last.
@@ -82,6 +84,7 @@ impl<'o> Batcher<'o> {
             next_table: catalog.tables.keys().last().map_or(0, |id| id.0 + 1),
             last_table: 0,
             again: false,
+            generations: HashMap::new(),
             options_noted: HashSet::new(),
             wanted: Wanted::new(options),
             catalog,
@@ -102,6 +105,11 @@ impl<'o> Batcher<'o> {
     /// An empty batch for messages of the quarantine, which keep the positions they had.
     pub fn again(sink: &'o dyn Sink, options: &'o IntakeOptions) -> Batcher<'o> {
         Batcher { again: true, ..Batcher::new(sink, options) }
+    }
+
+    /// The same, with generations to add to those of places by stream.
+    pub(super) fn with_generations(self, generations: HashMap<String, u32>) -> Batcher<'o> {
+        Batcher { generations, ..self }
     }
 
     /// Messages in the batch so far.
@@ -159,7 +167,8 @@ impl<'o> Batcher<'o> {
         {
             return *id;
         }
-        let id = self.numbers.origin(place);
+        let more = self.generations.get(place.stream).copied().unwrap_or(0);
+        let id = self.numbers.origin(&Place { stream_generation: place.stream_generation + more, ..*place });
         let (stream, origin) = (place.stream.to_owned(), place.origin.to_owned());
         self.last_place = Some((stream, place.stream_generation, origin, place.origin_generation, id));
         if !self.origins_read.contains(&id.0) {

@@ -2,6 +2,7 @@
 //! commits stay in order and carry the positions of their messages (rule C3).
 
 use super::batch::Batcher;
+use super::gap::{self, StreamStart};
 use super::pending::operation_key;
 use super::report::{IntakeReport, Progress};
 use super::sink::Sink;
@@ -44,6 +45,15 @@ pub trait Messages {
     /// commit of those messages.
     fn positions(&mut self) -> Vec<(String, serde_json::Value)>;
 
+    /// Where streams begin now that keep their messages for some time only, as a topic does. Asked
+    /// before the first message.
+    ///
+    /// # Errors
+    /// `Source` if it cannot be found out.
+    fn starts(&mut self) -> Result<Vec<StreamStart>> {
+        Ok(Vec::new())
+    }
+
     /// Fills in the source being read and the bytes there are in all.
     fn progress(&self, progress: &mut Progress);
 
@@ -64,6 +74,7 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<IntakeReport> {
     options.validate()?;
+    let starts = gap::check(&sink.catalog(), &messages.starts()?)?;
     std::thread::scope(|scope| {
         let (requests, requested) = sync_channel::<CommitRequest>(1);
         let (done, results) = sync_channel::<Result<CommitInfo, engine::Error>>(1);
@@ -77,7 +88,8 @@ pub fn run(
             }
         });
         let mut run = Run {
-            batcher: Batcher::new(sink, options),
+            batcher: Batcher::new(sink, options).with_generations(starts.generations),
+            identities: starts.positions,
             requests,
             results,
             in_flight: None,
@@ -95,6 +107,8 @@ struct Run<'o> {
     /// Counts of the batch that is being committed.
     in_flight: Option<IntakeReport>,
     report: IntakeReport,
+    /// What streams are, for the first commit.
+    identities: Vec<(String, serde_json::Value)>,
     first: bool,
 }
 
@@ -155,6 +169,7 @@ impl Run<'_> {
         }
         let (mut request, counts) = self.batcher.close()?;
         request.positions.extend(messages.positions());
+        request.positions.append(&mut self.identities);
         self.in_flight = Some(counts);
         self.requests.send(request).map_err(|_| Error::failed("the store stopped taking commits"))
     }

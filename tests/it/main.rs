@@ -2,6 +2,7 @@
 
 mod corpus;
 mod expect;
+mod gap;
 mod intake;
 mod memory;
 mod quarantine;

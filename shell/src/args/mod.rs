@@ -8,7 +8,7 @@ mod upkeep;
 pub use intake::IngestArgs;
 pub use question::{ShellArgs, SqlArgs, duration};
 pub use store::{StoreAnd, from_environment, is_store};
-pub use upkeep::{CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};
+pub use upkeep::{AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -74,8 +74,8 @@ pub enum Command {
     Tail(LaterArgs),
     #[command(hide = true)]
     Import(LaterArgs),
-    #[command(hide = true)]
-    AcceptGap(LaterArgs),
+    /// Accept that a stream lost messages or became another one, and record that
+    AcceptGap(AcceptGapArgs),
     #[command(hide = true)]
     Erase(LaterArgs),
     #[command(hide = true)]

@@ -19,6 +19,22 @@ pub struct CompactArgs {
     pub store: StoreArg,
 }
 
+const ACCEPT_GAP_EXAMPLES: &str = "\
+Examples:
+  asof accept-gap shop.asof dbserver1.orders/0
+
+An intake stops where a stream has lost messages that the store had not taken yet, or is another one
+than it was. Accepting that makes a commit, and the next intake goes on with what there is.";
+
+/// `asof accept-gap`
+#[derive(Debug, Args)]
+#[command(after_help = ACCEPT_GAP_EXAMPLES, override_usage = "asof accept-gap [OPTIONS] STORE STREAM")]
+pub struct AcceptGapArgs {
+    /// The store, then the name of the stream
+    #[arg(value_name = "STORE STREAM", required = true, num_args = 1..=2)]
+    pub places: Vec<String>,
+}
+
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   asof verify shop.asof                checksums, hash chain, runs

@@ -15,7 +15,6 @@ pub fn refuse(command: &Command) -> Outcome {
             ("tail", "asof sql STORE \"SELECT * FROM changes('TABLE', FROM, TO)\" --output ndjson")
         }
         Command::Import(_) => ("import", "asof ingest STORE FILES --valid COL --system COL"),
-        Command::AcceptGap(_) => ("accept-gap", "ingest the missing part of the stream"),
         Command::Erase(_) => {
             ("erase", "make a new store without the rows: ingest the sources again with --delete-when")
         }

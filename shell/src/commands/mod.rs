@@ -53,6 +53,7 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Compact(args)) => upkeep::compact(&args, manner),
         Some(Command::Verify(args)) => upkeep::verify(&args, manner),
         Some(Command::Rebuild(args)) => upkeep::rebuild(&args, manner),
+        Some(Command::AcceptGap(args)) => upkeep::accept_gap(&args, manner),
         Some(Command::Quarantine(command)) => quarantine::run(&command, manner),
         Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),

@@ -1,7 +1,7 @@
 //! `asof status`, `compact`, `verify` and `rebuild`.
 
 use super::{Manner, print, print_json};
-use crate::args::{CompactArgs, StatusArgs, VerifyArgs};
+use crate::args::{AcceptGapArgs, CompactArgs, StatusArgs, StoreAnd, VerifyArgs};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::escape::visible;
 use crate::store as library;
@@ -133,6 +133,24 @@ pub fn rebuild(args: &CompactArgs, manner: Manner) -> Outcome {
         "runs of {events} events made anew from the log in {:.1} s",
         started.elapsed().as_secs_f64()
     ));
+    Ok(())
+}
+
+/// Records that a gap is accepted.
+pub fn accept_gap(args: &AcceptGapArgs, manner: Manner) -> Outcome {
+    let places = StoreAnd::here(&args.places, 1)?;
+    let [stream] = &places.rest[..] else {
+        return Err(Failure::usage("no stream is named").hint("asof accept-gap STORE STREAM"));
+    };
+    let store = library::upkeep(&places.store)?;
+    let commit = store.accept_gap(stream).map_err(|e| library::failure(&e))?.map(|info| info.seq);
+    if manner.json {
+        return print_json(&json!({"stream": stream, "commit": commit}));
+    }
+    manner.say(&match commit {
+        Some(commit) => format!("the gap of {} is accepted, commit {commit}", visible(stream)),
+        None => format!("the gap of {} was accepted before", visible(stream)),
+    });
     Ok(())
 }
 
