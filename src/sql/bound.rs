@@ -3,6 +3,7 @@
 
 use super::clock::{Point, parse_point, point_of_scalar};
 use super::error::{SqlError, from_datafusion};
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ParamValues, Result, ScalarValue};
@@ -11,7 +12,7 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sqlparser::ast::{
     DataType as SqlType, Expr as SqlExpr, TypedString, Value, visit_expressions,
 };
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ pub(crate) fn has_columns(expr: &SqlExpr) -> bool {
     .is_break()
 }
 
-fn has_subquery(expr: &SqlExpr) -> bool {
+/// Whether the expression holds a subquery.
+pub(crate) fn has_subquery(expr: &SqlExpr) -> bool {
     visit_expressions(expr, |e| match e {
         SqlExpr::Subquery(_) | SqlExpr::InSubquery { .. } | SqlExpr::Exists { .. } => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
@@ -55,13 +57,9 @@ pub(crate) fn constant_point(
     if let Some(point) = literal_point(expr)? {
         return Ok(point);
     }
-    if has_subquery(expr) {
-        return Err(SqlError::unsupported("a bound cannot be a subquery")
-            .hint("run the subquery first and give its result as a parameter"));
-    }
     let empty = DFSchema::empty();
-    let planned = planner.sql_to_expr(expr.clone(), &empty).map_err(|e| from_datafusion(&e))?;
-    let value = evaluation.constant(planned).map_err(|e| from_datafusion(&e))?;
+    let planned = planner.sql_to_expr(expr.clone(), &empty).and_then(|e| exact_dates(e, &empty));
+    let value = planned.and_then(|e| evaluation.constant(e)).map_err(|e| from_datafusion(&e))?;
     let Some(value) = value else {
         return Err(SqlError::invalid(format!("the bound {expr} is not constant")));
     };
@@ -148,11 +146,31 @@ pub(crate) fn left_expr(
     state: &datafusion::execution::SessionState,
     schema: &Arc<DFSchema>,
     evaluation: &Evaluation,
-) -> Result<(Expr, datafusion::arrow::datatypes::DataType)> {
+) -> Result<(Expr, DataType)> {
     use datafusion::logical_expr::sqlparser::ast::ExprWithAlias;
     let with_alias = ExprWithAlias { expr: expr.clone(), alias: None };
     let planned = state.create_logical_expr_from_sql_expr(with_alias, schema)?;
-    let folded = evaluation.fold(planned, schema)?;
+    let folded = evaluation.fold(exact_dates(planned, schema)?, schema)?;
     let ty = folded.get_type(schema.as_ref())?;
     Ok((folded, ty))
+}
+
+/// DataFusion cuts a date plus or minus an interval back to a date, and a bound would silently move
+/// to midnight: in bounds such a date is its midnight from the start.
+pub(crate) fn exact_dates(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let ty = |e: &Expr| e.get_type(schema).ok();
+    let is_date = |e: &Expr| matches!(ty(e), Some(DataType::Date32 | DataType::Date64));
+    let is_interval = |e: &Expr| matches!(ty(e), Some(DataType::Interval(_)));
+    let instant =
+        |e: Box<Expr>| Box::new(Expr::Cast(Cast::new(e, DataType::Timestamp(TimeUnit::Microsecond, None))));
+    let exact = expr.transform_up(|e| match e {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_date(&left) && is_interval(&right) => {
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: instant(left), op, right })))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_interval(&left) && is_date(&right) => {
+            Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right: instant(right) })))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(exact.data)
 }

@@ -1,7 +1,8 @@
 //! The catalog of one query: the tables of the store with the session's clocks.
 
-use super::context::QueryContext;
+use super::context::{QueryContext, TableBounds};
 use super::table::{Shape, TemporalTable};
+use asofdb_storage::engine::RangeSpec;
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::Result;
@@ -50,7 +51,9 @@ impl SchemaProvider for StoreCatalog {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let Some(meta) = self.context.reader.catalog().table(name) else { return Ok(None) };
-        let bounds = self.context.default_bounds(meta)?;
+        // The relation planner puts the clocks in; what is asked of this one is its schema.
+        let commit = self.context.schema_commit();
+        let bounds = TableBounds { valid: RangeSpec::Latest, system: RangeSpec::Latest, commit };
         let table = TemporalTable::new(self.context.clone(), meta.clone(), bounds, Shape::Bounded);
         Ok(Some(Arc::new(table)))
     }

@@ -140,6 +140,15 @@ impl QueryContext {
             .map_or(Ok(self.reader.commit()), |p| self.commit(p).map_err(|e| in_session(e, Axis::Commit)))
     }
 
+    /// The commit whose schema tables have where no clause stands; says nothing of it.
+    pub fn schema_commit(&self) -> CommitSeq {
+        match self.clocks.commit {
+            Some(Point::Integer(n)) => CommitSeq(n.max(0) as u64).min(self.reader.commit()),
+            Some(Point::Instant(at)) => self.reader.commit_at_or_before(at),
+            Some(Point::Now) | None => self.reader.commit(),
+        }
+    }
+
     /// The wanted rows on a time axis where no clause stands.
     pub fn default_time(&self, axis: Axis, ty: AxisType, table: &str) -> Result<RangeSpec, SqlError> {
         let set = match axis {

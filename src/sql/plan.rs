@@ -12,7 +12,7 @@ use super::per_row::{PerRowJoin, rewrite};
 use super::reader::Reader;
 use super::relation::{AsofRelationPlanner, store_table};
 use super::table::INTERVAL_COLUMNS;
-use super::token::{DIALECT, Place, is_blank};
+use super::token::{DIALECT, Place, is_blank, is_word};
 use asofdb_storage::engine::Catalog;
 use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -97,11 +97,16 @@ fn known_names<'c>(catalog: &'c Catalog, words: &HashSet<String>) -> Vec<&'c str
 
 fn parse(tokens: Vec<TokenWithSpan>) -> Result<SqlStatement, SqlError> {
     let last = tokens.iter().rfind(|t| !is_blank(&t.token) && t.token != Token::EOF).cloned();
+    let foreign = foreign_clause(&tokens);
     let mut parser = Parser::new(&DIALECT).with_tokens_with_locations(tokens);
     let statement = parser.parse_statement().map_err(|e| {
         let mut error = from_parser(&e);
         if complains_of_marker(&error.message) {
             error = SqlError { place: error.place, ..misplaced() };
+        }
+        if error.hint.is_none() && foreign {
+            error.hint =
+                Some("write FOR COMMIT AS OF n, FOR VALID_TIME AS OF t or FOR SYSTEM_TIME AS OF t".into());
         }
         // An end of input has no place of its own: it is that of the last token.
         match last.as_ref().and_then(|t| Place::of(t.span)) {
@@ -123,6 +128,16 @@ fn parse(tokens: Vec<TokenWithSpan>) -> Result<SqlStatement, SqlError> {
         .hint("statements are run one by one, with a semicolon between them"),
     };
     Err(Place::of(next.span).map_or(error.clone(), |p| error.at(p)))
+}
+
+/// Whether the statement holds a time travel clause of another database.
+fn foreign_clause(tokens: &[TokenWithSpan]) -> bool {
+    let significant: Vec<&Token> = tokens.iter().map(|t| &t.token).filter(|t| !is_blank(t)).collect();
+    significant.windows(3).any(|w| {
+        ["VERSION", "TIMESTAMP", "SCN"].iter().any(|word| is_word(Some(w[0]), word))
+            && is_word(Some(w[1]), "AS")
+            && is_word(Some(w[2]), "OF")
+    }) || significant.windows(2).any(|w| is_word(Some(w[0]), "AT") && *w[1] == Token::LParen)
 }
 
 /// Only questions pass.

@@ -1,7 +1,7 @@
 //! The relation planner: looks at every table factor before DataFusion does, because DataFusion
 //! drops what it does not know and answers with today's rows (rule D4).
 
-use super::bound::{Evaluation, constant_point, has_columns};
+use super::bound::{Evaluation, constant_point, has_columns, has_subquery};
 use super::clause::{Axis, Clause, Spec};
 use super::clock::PointSpec;
 use super::context::{QueryContext, TableBounds};
@@ -21,7 +21,7 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Ident, ObjectName, ObjectNamePart, Spanned, TableAlias, TableFactor, TableFunctionArgs,
+    Expr as SqlExpr, Ident, ObjectName, ObjectNamePart, Spanned, TableAlias, TableFactor, TableFunctionArgs,
 };
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableScan};
 use std::sync::Arc;
@@ -187,12 +187,14 @@ impl AsofRelationPlanner {
         let name = if is_function { function_name(name)? } else { name };
         let plan =
             self.plain(name, args, planner).map_err(|e| self.located(&e, &shown, place, is_function))?;
-        let Some(clauses) = clauses else {
-            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))));
+        let at = |e: SqlError| clause_place.or(place).map_or(e.clone(), |p| e.at(p));
+        let (scan, table) = match store_table(&plan) {
+            // Without clauses too: the table of the catalog does not know the clocks of the session.
+            Some((scan, table)) if !is_function => (scan, table),
+            _ if clauses.is_some() => return Err(at(not_temporal(&shown)).into()),
+            _ => return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias)))),
         };
-        let at = |e: SqlError| clause_place.map_or(e.clone(), |p| e.at(p));
-        let (scan, table) = store_table(&plan).ok_or_else(|| at(not_temporal(&shown)))?;
-        let bounded = self.bounded(&table.meta, &clauses, planner).map_err(at)?;
+        let bounded = self.bounded(&table.meta, &clauses.unwrap_or_default(), planner).map_err(at)?;
         let plan =
             LogicalPlanBuilder::scan(scan.table_name.clone(), provider_as_source(bounded), None)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
@@ -319,6 +321,15 @@ impl AsofRelationPlanner {
 
 /// A bound that refers to columns: only AS OF may.
 fn per_row<T>(spec: &Spec) -> Result<Option<PerRowBound<T>>, SqlError> {
+    let exprs: &[&SqlExpr] = match spec {
+        Spec::All => &[],
+        Spec::AsOf(e) => &[e],
+        Spec::FromTo(a, b) | Spec::Between(a, b) | Spec::ContainedIn(a, b) => &[a, b],
+    };
+    if exprs.iter().any(|e| has_subquery(e)) {
+        return Err(SqlError::unsupported("a bound cannot be a subquery")
+            .hint("run the subquery first and give its result as a parameter"));
+    }
     let range = match spec {
         Spec::All => return Ok(None),
         Spec::AsOf(e) => return Ok(has_columns(e).then(|| PerRowBound::PerRow(e.clone()))),

@@ -1,6 +1,6 @@
 //! Settings of a session, and the statements that change them: SET, RESET, SHOW.
 
-use super::bound::Evaluation;
+use super::bound::{Evaluation, exact_dates};
 use super::clause::Axis;
 use super::clock::{Point, parse_point, point_of_scalar};
 use super::context::SessionClocks;
@@ -201,7 +201,8 @@ fn expression(
     let planned = state
         .create_logical_expr_from_sql_expr(ExprWithAlias { expr, alias: None }, &empty)
         .map_err(|e| from_datafusion(&e))?;
-    let value = evaluation.argument(&planned).map_err(|e| from_datafusion(&e))?;
+    let value = exact_dates(planned, &empty).and_then(|e| evaluation.argument(&e));
+    let value = value.map_err(|e| from_datafusion(&e))?;
     let Some(value) = value else { return Err(SqlError::invalid(format!("{shown} is not constant"))) };
     point_of_scalar(&value)?.ok_or_else(|| SqlError::invalid(format!("{shown} is NULL")).hint("use RESET"))
 }

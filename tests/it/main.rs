@@ -7,5 +7,6 @@ mod intake;
 mod memory;
 mod quarantine;
 mod rows;
+mod sql;
 mod stored;
 mod tidy;

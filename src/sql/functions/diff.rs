@@ -1,12 +1,69 @@
+//! `belief_diff('t', a, b)`: interval rows that the belief at one system time holds and that at the
+//! other does not.
+
 use super::arguments::Arguments;
-use crate::sql::context::QueryContext;
-use crate::sql::error::SqlError;
+use crate::sql::clause::Axis;
+use crate::sql::clock::point_on_axis;
+use crate::sql::context::{QueryContext, TableBounds};
+use crate::sql::error::{SqlError, from_datafusion};
+use crate::sql::table::{INTERVAL_COLUMNS, Shape, TemporalTable};
+use asofdb_storage::engine::RangeSpec;
+use asofdb_storage::schema::TableMeta;
 use datafusion::catalog::TableProvider;
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::Result;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ident, lit};
 use std::sync::Arc;
 
+/// The table's columns, `__START_AT`, `__END_AT` and `_change_type`: `removed` or `added`.
 pub(crate) fn table(
-    _: &Arc<QueryContext>,
+    context: &Arc<QueryContext>,
     arguments: &Arguments,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
-    Err(SqlError::unsupported(format!("{}() is not supported yet", arguments.function)))
+    arguments.expect(3, 3, "'table', system_time_a, system_time_b")?;
+    let meta = arguments.table(0, context)?;
+    let (Some(a), Some(b)) = (arguments.point(1)?, arguments.point(2)?) else {
+        return Err(SqlError::invalid("belief_diff(): a system time is NULL"));
+    };
+    let on_axis = |p| point_on_axis(p, Axis::System, meta.system_axis, &meta.name, context.now);
+    let (a, b) = (on_axis(a)?, on_axis(b)?);
+    let commit = context.default_commit()?;
+    let bounds = |system| {
+        let bounds = TableBounds { valid: RangeSpec::All, system: RangeSpec::AsOf(system), commit };
+        context.settle(&meta, bounds)
+    };
+    let (a, b) = (bounds(a), bounds(b));
+    plan(context, &meta, a, b)
+        .map(|plan| Arc::new(ViewTable::new(plan, None)) as _)
+        .map_err(|e| from_datafusion(&e))
+}
+
+fn plan(
+    context: &Arc<QueryContext>,
+    meta: &Arc<TableMeta>,
+    a: TableBounds,
+    b: TableBounds,
+) -> Result<LogicalPlan> {
+    let rows = |bounds| belief(context, meta, bounds);
+    let marked = |plan: LogicalPlan, word: &str| {
+        let mut columns: Vec<Expr> = plan.schema().fields().iter().map(|f| ident(f.name())).collect();
+        columns.push(lit(word).alias("_change_type"));
+        LogicalPlanBuilder::from(plan).project(columns)?.build()
+    };
+    let removed = LogicalPlanBuilder::except(rows(a)?, rows(b)?, true)?;
+    let added = LogicalPlanBuilder::except(rows(b)?, rows(a)?, true)?;
+    LogicalPlanBuilder::from(marked(removed, "removed")?).union(marked(added, "added")?)?.build()
+}
+
+/// The interval rows of one belief, without their system interval.
+fn belief(context: &Arc<QueryContext>, meta: &Arc<TableMeta>, bounds: TableBounds) -> Result<LogicalPlan> {
+    let table = TemporalTable::new(context.clone(), meta.clone(), bounds, Shape::Bounded);
+    let names: Vec<String> = table.schema().fields().iter().map(|f| f.name().clone()).collect();
+    let columns = names.iter().filter(|n| !INTERVAL_COLUMNS[2..].contains(&n.as_str())).map(ident);
+    let columns: Vec<Expr> = columns.collect();
+    let name = meta.name.replace('"', "\"\"");
+    LogicalPlanBuilder::scan(format!("\"{name}\""), provider_as_source(Arc::new(table)), None)?
+        .project(columns)?
+        .build()
 }

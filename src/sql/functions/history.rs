@@ -8,7 +8,9 @@ use crate::sql::table::{axis_type, column_fields, time_column};
 use asofdb_storage::engine::{KeyFilter, ScanKind, ScanRequest, ScanStream};
 use asofdb_storage::event::columns::META_COLUMNS;
 use asofdb_storage::event::{EventColumns, TimeSource};
+use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
+use asofdb_storage::time::CommitSeq;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, ListBuilder, RecordBatch, StringArray,
     StringBuilder, TimestampMicrosecondArray,
@@ -82,7 +84,13 @@ pub(crate) fn table(
             schema: out.clone(),
             commit_at: commits.iter().map(|c| (c.seq, c.at)).collect(),
         };
-        let events = events(&context, &meta, &table_schema, commit)?;
+        let events = events(
+            &context,
+            &meta,
+            &table_schema,
+            table_schema.columns.iter().map(|c| c.id).collect(),
+            commit,
+        )?;
         Ok(match pick {
             Pick::All => {
                 Box::new(events.map(move |batch| rows.convert(&batch.map_err(storage_error)?))) as Batches
@@ -102,14 +110,15 @@ pub(crate) fn events(
     context: &QueryContext,
     meta: &TableMeta,
     schema: &Arc<TableSchema>,
-    commit: asofdb_storage::time::CommitSeq,
+    projection: Vec<ColumnId>,
+    commit: CommitSeq,
 ) -> Result<ScanStream> {
     let request = ScanRequest {
         table: meta.id,
         kind: ScanKind::History,
         commit,
         schema: schema.clone(),
-        projection: schema.columns.iter().map(|c| c.id).collect(),
+        projection,
         keys: KeyFilter::All,
         partitions: 1,
         rows_per_key_max: context.scan.rows_per_key_max,

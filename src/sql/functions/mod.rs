@@ -78,7 +78,7 @@ impl Function {
             "quarantine" => store::quarantine(context, arguments),
             "sources" => store::sources(context, arguments),
             "commits" => store::commits(context, arguments),
-            "files" => store::files(context, arguments),
+            "files" => keyed::files(context, arguments),
             name => Err(SqlError::unsupported(format!("{name}() is not supported yet"))),
         }
     }

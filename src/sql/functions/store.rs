@@ -1,4 +1,4 @@
-//! Functions about the store itself: `commits()`, `sources()`, `quarantine()`, `files('t')`.
+//! Functions about the store itself: `commits()`, `sources()`, `quarantine()`.
 
 use super::arguments::Arguments;
 use super::computed::ComputedTable;
@@ -115,11 +115,4 @@ pub(crate) fn quarantine(
             ("raw", Arc::new(raw)),
         ],
     )
-}
-
-/// `files('t')`: the origins whose events may stand in a table: `_stream, _ingest_file_name`.
-pub(crate) fn files(_: &QueryContext, arguments: &Arguments) -> Result<Arc<dyn TableProvider>, SqlError> {
-    arguments.expect(1, 1, "'table'")?;
-    Err(SqlError::unsupported("files() is not supported yet")
-        .hint("SELECT DISTINCT _ingest_file_name FROM history('t') lists the files that events came from"))
 }

@@ -1,0 +1,110 @@
+//! Statements that want too much end in an error, soon, and the session lives on.
+
+use super::fixture::Fixture;
+use asofdb::sql::{Params, Settings, SqlErrorKind};
+use std::time::{Duration, Instant};
+
+#[test]
+fn h10_statements_that_would_kill_the_parser_are_refused() {
+    let f = Fixture::new();
+    let kinds = [
+        format!("SELECT {}1", "1+".repeat(20_000)),
+        format!("SELECT 1 WHERE {}true", "1 = 2 OR ".repeat(50_000)),
+        format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(2_000)),
+        format!("SELECT {}1{}", "(".repeat(100_000), ")".repeat(100_000)),
+        format!("SELECT '{}'", "x".repeat(10 << 20)),
+        format!("SELECT {}1", "-".repeat(5_000)),
+        format!("SELECT {}1", "- ".repeat(5_000)),
+        format!("SELECT {}true", "NOT ".repeat(5_000)),
+        format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(1_000), " END".repeat(1_000)),
+        format!("SELECT * FROM person{}", " NATURAL JOIN person".repeat(500)),
+        format!("SELECT {}1{}", "abs(".repeat(3_000), ")".repeat(3_000)),
+        format!("SELECT {}1{}", "[".repeat(3_000), "]".repeat(3_000)),
+        format!("SELECT * FROM {}person{}", "(SELECT * FROM ".repeat(1_000), ")".repeat(1_000)),
+        format!("SELECT * FROM person FOR VALID_TIME AS OF {}1", "1+".repeat(20_000)),
+        format!("{}SELECT 1", "EXPLAIN ".repeat(5_000)),
+    ];
+    for sql in kinds {
+        let begun = Instant::now();
+        let e = f.error(&sql);
+        let shown: String = sql.chars().take(60).collect();
+        assert!(
+            matches!(e.kind, SqlErrorKind::Limit | SqlErrorKind::Syntax | SqlErrorKind::Unsupported),
+            "{shown}: {e:?}"
+        );
+        assert!(begun.elapsed() < Duration::from_secs(5), "{shown}: {:?}", begun.elapsed());
+    }
+    assert_eq!(f.rows("SELECT 1"), ["1"]);
+}
+
+#[test]
+fn h10_statements_at_the_caps_are_answered() {
+    let f = Fixture::new();
+    let sum = format!("SELECT {}1", "1+".repeat(400));
+    assert_eq!(f.rows(&sum), ["401"]);
+    let or = format!("SELECT count(*) FROM orders WHERE {}true", "id = 7 OR ".repeat(200));
+    assert_eq!(f.rows(&or), ["2"]);
+    let list = format!("SELECT count(*) FROM orders WHERE id IN ({}1)", "7,".repeat(20_000));
+    assert_eq!(f.rows(&list), ["2"]);
+    let unions = format!("SELECT count(*) FROM (SELECT 1{})", " UNION ALL SELECT 1".repeat(80));
+    assert_eq!(f.rows(&unions), ["81"]);
+}
+
+#[test]
+fn h7_queries_over_the_memory_limit_are_refused_and_the_session_lives() {
+    let f = Fixture::with(Settings { memory_bytes_max: 1 << 20, ..Settings::default() });
+    let sort =
+        "SELECT count(*) FROM (SELECT DISTINCT value, repeat('x', 100) FROM generate_series(1, 200000))";
+    let e = f.error(sort);
+    assert_eq!(e.kind, SqlErrorKind::Limit, "{e:?}");
+    assert_eq!(f.rows("SELECT count(*) FROM orders"), ["2"]);
+}
+
+#[test]
+fn h7_a_query_that_may_spill_answers_and_leaves_no_file() {
+    let spill = tempfile::tempdir().unwrap();
+    let settings = Settings {
+        memory_bytes_max: 8 << 20,
+        spill_directory: Some(spill.path().to_owned()),
+        ..Settings::default()
+    };
+    let f = Fixture::with(settings);
+    let sort = "SELECT count(*) FROM (SELECT value, repeat('x', 100) AS x FROM generate_series(1, 300000) ORDER BY x, value DESC)";
+    assert_eq!(f.rows(sort), ["300000"]);
+    let left: Vec<_> = walk(spill.path());
+    assert!(left.is_empty(), "{left:?}");
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+    entries.flat_map(|p| if p.is_dir() { walk(&p) } else { vec![p] }).collect()
+}
+
+#[test]
+fn h9_an_endless_query_ends_at_its_timeout() {
+    let f = Fixture::with(Settings { timeout: Some(Duration::from_millis(300)), ..Settings::default() });
+    for sql in [
+        "SELECT count(*) FROM generate_series(1, 1000000000000)",
+        "SELECT count(*) FROM generate_series(1, 10000000) a, generate_series(1, 10000000) b",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n FROM r) SELECT count(*) FROM r",
+    ] {
+        let begun = Instant::now();
+        let e = f.error(sql);
+        assert_eq!(e.kind, SqlErrorKind::Timeout, "{sql}: {e:?}");
+        assert!(begun.elapsed() < Duration::from_secs(3), "{sql}: {:?}", begun.elapsed());
+    }
+    assert_eq!(f.rows("SELECT count(*) FROM orders"), ["2"]);
+}
+
+#[test]
+fn h9_dropping_an_answer_cancels_it() {
+    let f = Fixture::new();
+    let begun = Instant::now();
+    f.runtime.block_on(async {
+        let answer =
+            f.session.run("SELECT * FROM generate_series(1, 1000000000000)", &Params::none()).await.unwrap();
+        drop(answer);
+    });
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(f.rows("SELECT count(*) FROM orders"), ["2"]);
+}
