@@ -1,10 +1,12 @@
 //! Arguments of table functions: constants, checked with messages that name the function.
 
 use crate::sql::bound::Evaluation;
+use crate::sql::clock::{Point, point_of_scalar};
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, from_datafusion};
 use crate::sql::names::some_of;
 use asofdb_storage::schema::TableMeta;
+use asofdb_storage::time::CommitSeq;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 use std::sync::Arc;
@@ -64,6 +66,19 @@ impl Arguments {
             Some(near) => error.hint(format!("did you mean {near}?")),
             None => error.hint(format!("there are: {}", some_of(&names))),
         })
+    }
+
+    /// Argument `i` as a point; `None` if it was not given or is NULL.
+    pub fn point(&self, i: usize) -> Result<Option<Point>, SqlError> {
+        match self.values.get(i) {
+            Some(value) => point_of_scalar(value),
+            None => Ok(None),
+        }
+    }
+
+    /// Argument `i` as a commit: its number, or an instant.
+    pub fn commit(&self, i: usize, context: &QueryContext) -> Result<Option<CommitSeq>, SqlError> {
+        self.point(i)?.map(|p| context.commit(p)).transpose()
     }
 
     /// Says so where the session's time axes have no bearing on the answer.

@@ -4,7 +4,7 @@ use super::fixture::Fixture;
 use asofdb::sql::{Params, SqlErrorKind};
 
 /// The text under the caret.
-fn pointed<'a>(sql: &'a str, place: asofdb::sql::Place) -> &'a str {
+fn pointed(sql: &str, place: asofdb::sql::Place) -> &str {
     let line = sql.lines().nth(place.line as usize - 1).unwrap();
     let start = line.char_indices().nth(place.column as usize - 1).map_or(line.len(), |(i, _)| i);
     let end =

@@ -99,79 +99,43 @@ fn table(
 }
 
 fn catalog() -> Vec<CatalogChange> {
-    use ColumnType::*;
     let stream = |id: u32, name: &str| CatalogChange::Stream(Stream { id: StreamId(id), name: name.into() });
     let origin = |id: u32, path: &str| {
-        CatalogChange::Origin(Origin {
-            id: OriginId(id),
-            stream: StreamId(id),
-            file: None,
-            path: Some(path.into()),
-        })
+        let path = Some(path.into());
+        CatalogChange::Origin(Origin { id: OriginId(id), stream: StreamId(id), file: None, path })
     };
-    vec![
+    let shop = SourceInfo {
+        id: SourceId(1),
+        server: None,
+        database: Some("shop".into()),
+        schema: None,
+        table: Some("person".into()),
+    };
+    let mut changes = vec![
         stream(0, "drop-a"),
         stream(1, "drop-b"),
         origin(0, "drop/a.ndjson"),
         origin(1, "drop/b.ndjson"),
-        CatalogChange::Source(SourceInfo {
-            id: SourceId(1),
-            server: None,
-            database: Some("shop".into()),
-            schema: None,
-            table: Some("person".into()),
-        }),
-        CatalogChange::Table(table(
-            0,
-            "person",
-            &[("id", Int64), ("name", Text)],
-            &[0],
-            AxisType::Instant,
-            true,
-        )),
-        CatalogChange::Table(table(
-            1,
-            "orders",
-            &[
-                ("region", Text),
-                ("id", Int64),
-                ("amount", Decimal { integer: 12, scale: 2 }),
-                ("orderNote", Text),
-            ],
-            &[0, 1],
-            AxisType::Instant,
-            false,
-        )),
-        CatalogChange::Table(table(
-            2,
-            "releases",
-            &[("id", Text), ("state", Text)],
-            &[0],
-            AxisType::Integer,
-            true,
-        )),
-        CatalogChange::Table(table(
-            3,
-            "labels",
-            &[
-                ("label", Text),
-                ("person_id", Int64),
-                ("at", Instant),
-                ("known_at", Instant),
-                ("version", Int64),
-            ],
-            &[0],
-            AxisType::Instant,
-            false,
-        )),
-        CatalogChange::Table(table(
-            4,
-            "Mixed Case",
-            &[("Id", Int64), ("firstName", Text), ("Total", Int64)],
-            &[0],
-            AxisType::Instant,
-            false,
-        )),
+        CatalogChange::Source(shop),
+    ];
+    changes.extend(tables().map(CatalogChange::Table));
+    changes
+}
+
+fn tables() -> [TableMeta; 5] {
+    use ColumnType::*;
+    let instants = AxisType::Instant;
+    let orders =
+        [("region", Text), ("id", Int64), ("amount", Decimal { integer: 12, scale: 2 }), ("orderNote", Text)];
+    let labels =
+        [("label", Text), ("person_id", Int64), ("at", Instant), ("known_at", Instant), ("version", Int64)];
+    let mixed = [("Id", Int64), ("firstName", Text), ("Total", Int64)];
+    [
+        table(0, "person", &[("id", Int64), ("name", Text)], &[0], instants, true),
+        table(1, "orders", &orders, &[0, 1], instants, false),
+        table(2, "releases", &[("id", Text), ("state", Text)], &[0], AxisType::Integer, true),
+        table(3, "labels", &labels, &[0], instants, false),
+        table(4, "Mixed Case", &mixed, &[0], instants, false),
     ]
 }
 
