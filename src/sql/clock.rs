@@ -109,6 +109,11 @@ pub(crate) fn point_on_axis(
     }
 }
 
+/// The end of an axis of integers is the latest.
+pub(crate) fn as_of(at: i64) -> RangeSpec {
+    if at == FOREVER { RangeSpec::Latest } else { RangeSpec::AsOf(at) }
+}
+
 /// A clause with its expressions worked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PointSpec {
@@ -146,7 +151,7 @@ impl PointSpec {
             Ok((from, to))
         };
         Ok(match self {
-            PointSpec::AsOf(p) => RangeSpec::AsOf(at(p)?),
+            PointSpec::AsOf(p) => as_of(at(p)?),
             PointSpec::FromTo(a, b) => ordered(a, b).map(|(a, b)| RangeSpec::FromTo(a, b))?,
             PointSpec::Between(a, b) => ordered(a, b).map(|(a, b)| RangeSpec::Between(a, b))?,
             PointSpec::ContainedIn(a, b) => ordered(a, b).map(|(a, b)| RangeSpec::ContainedIn(a, b))?,

@@ -2,7 +2,7 @@
 
 use super::clause::Axis;
 use super::clock::{
-    Applied, AppliedCommit, AppliedTime, Point, describe_range, point_of_scalar, point_on_axis,
+    Applied, AppliedCommit, AppliedTime, Point, as_of, describe_range, point_of_scalar, point_on_axis,
 };
 use super::error::SqlError;
 use super::lift::Clauses;
@@ -158,7 +158,7 @@ impl QueryContext {
         };
         let Some(point) = set else { return Ok(RangeSpec::Latest) };
         let at = point_on_axis(point, axis, ty, table, self.now).map_err(|e| in_session(e, axis))?;
-        Ok(RangeSpec::AsOf(at))
+        Ok(as_of(at))
     }
 
     /// The bounds of a table without a clause.

@@ -192,6 +192,7 @@ impl Lifter {
                     None => self.name_ending_at(before),
                 }
             }
+            Item::Token(t) if is_word(Some(&t.token), "USING") => Err(misplaced()),
             _ => Err(on_subquery()),
         }
     }

@@ -23,6 +23,7 @@ mod plan;
 mod reader;
 mod relation;
 mod scan;
+mod scan_name;
 mod session;
 mod settings;
 mod table;

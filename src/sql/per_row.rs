@@ -8,6 +8,7 @@ use super::clause::Axis;
 use super::clock::{Applied, AppliedCommit, AppliedTime};
 use super::context::QueryContext;
 use super::error::SqlError;
+use super::scan_name::named_scan;
 use super::table::column_fields;
 use asofdb_storage::engine::RangeSpec;
 use asofdb_storage::schema::{TableMeta, TableSchema};
@@ -16,7 +17,7 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, DFSchemaRef, JoinType, Result};
+use datafusion::common::{DFSchema, DFSchemaRef, JoinType, Result, TableReference};
 use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Expr as SqlExpr;
@@ -37,6 +38,15 @@ use std::sync::Arc;
 pub(crate) enum PerRowBound<T> {
     Fixed(T),
     PerRow(SqlExpr),
+}
+
+impl<T: fmt::Debug> PerRowBound<T> {
+    fn text(&self) -> String {
+        match self {
+            PerRowBound::Fixed(bound) => format!("{bound:?}"),
+            PerRowBound::PerRow(expr) => expr.to_string(),
+        }
+    }
 }
 
 /// Stands for a table whose bounds refer to columns, until [`rewrite`].
@@ -72,6 +82,13 @@ impl PerRowTable {
         }
         let schema = Arc::new(Schema::new(column_fields(meta.schema())));
         Ok(PerRowTable { context, meta, valid, system, commit, schema })
+    }
+
+    /// The scan that stands for it, called `shown` in the statement.
+    pub fn into_scan(self, shown: TableReference) -> Result<LogicalPlan> {
+        let PerRowTable { context: _, meta, valid, system, commit, schema: _ } = &self;
+        let name = format!("{} ({}, {}, {})", meta.name, valid.text(), system.text(), commit.text());
+        named_scan(shown, name, Arc::new(self))
     }
 
     fn misplaced(&self) -> SqlError {

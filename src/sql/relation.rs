@@ -10,20 +10,21 @@ use super::functions::FUNCTION_NAMES;
 use super::lift::{Clauses, marker_number};
 use super::names::some_of;
 use super::per_row::{PerRowBound, PerRowTable};
+use super::scan_name::named_call;
 use super::table::{Shape, TemporalTable};
 use super::token::Place;
 use asofdb_storage::engine::RangeSpec;
 use asofdb_storage::schema::TableMeta;
-use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
-use datafusion::datasource::{provider_as_source, source_as_provider};
+use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, Ident, ObjectName, ObjectNamePart, Spanned, TableAlias, TableFactor, TableFunctionArgs,
+    Expr as SqlExpr, FunctionArg, Ident, ObjectName, ObjectNamePart, Spanned, TableAlias, TableFactor,
+    TableFunctionArgs,
 };
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, TableScan};
+use datafusion::logical_expr::{LogicalPlan, TableScan};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,21 +57,16 @@ impl RelationPlanner for AsofRelationPlanner {
                 sample,
                 index_hints,
             } => {
-                refuse_if(version.is_some(), &name, "this version clause", VERSION_HINT)?;
-                refuse_if(
-                    !with_hints.is_empty() || !index_hints.is_empty(),
-                    &name,
-                    "table hints",
-                    "leave them out",
-                )?;
-                refuse_if(
-                    with_ordinality,
-                    &name,
-                    "WITH ORDINALITY",
-                    "number rows with row_number() OVER ()",
-                )?;
-                refuse_if(json_path.is_some(), &name, "a path behind a table name", "leave it out")?;
-                refuse_if(sample.is_some(), &name, "TABLESAMPLE", "filter with random() < 0.1 instead")?;
+                let hinted = !with_hints.is_empty() || !index_hints.is_empty();
+                for (present, what, hint) in [
+                    (version.is_some(), "this version clause", VERSION_HINT),
+                    (hinted, "table hints", "leave them out"),
+                    (with_ordinality, "WITH ORDINALITY", ORDINALITY_HINT),
+                    (json_path.is_some(), "a path behind a table name", "leave it out"),
+                    (sample.is_some(), "TABLESAMPLE", "filter with random() < 0.1 instead"),
+                ] {
+                    refuse_if(present, &name, what, hint)?;
+                }
                 let clauses = self.take_markers(&name, partitions)?;
                 self.plan_table(name, alias, args, clauses, planner)
             }
@@ -89,14 +85,12 @@ impl RelationPlanner for AsofRelationPlanner {
                 with_ordinality: _,
             }) => Ok(original(factor)),
             TableFactor::Function { lateral, name, args, with_ordinality, alias } => {
-                refuse_if(
-                    with_ordinality,
-                    &name,
-                    "WITH ORDINALITY",
-                    "number rows with row_number() OVER ()",
-                )?;
+                refuse_if(with_ordinality, &name, "WITH ORDINALITY", ORDINALITY_HINT)?;
                 let name = function_name(name)?;
-                Ok(original(TableFactor::Function { lateral, name, args, with_ordinality, alias }))
+                let call = call_text(&name, &args);
+                let factor = TableFactor::Function { lateral, name, args, with_ordinality, alias: None };
+                let plan = named_call(self.original(factor, planner)?, call)?;
+                Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
             }
             TableFactor::TableFunction { .. }
             | TableFactor::JsonTable { .. }
@@ -112,6 +106,7 @@ impl RelationPlanner for AsofRelationPlanner {
     }
 }
 
+const ORDINALITY_HINT: &str = "number rows with row_number() OVER ()";
 const VERSION_HINT: &str = "write FOR VALID_TIME, FOR SYSTEM_TIME or FOR COMMIT AS OF ... after the table";
 
 fn original(factor: TableFactor) -> RelationPlanning {
@@ -153,6 +148,19 @@ fn function_name(name: ObjectName) -> Result<ObjectName, SqlError> {
     })
 }
 
+/// A table of the store with its bounds worked out, or with bounds to be worked out row by row.
+#[allow(clippy::large_enum_variant)]
+enum Bounded {
+    Fixed(TemporalTable),
+    PerRow(PerRowTable),
+}
+
+/// A call as text: equal only for equal arguments.
+fn call_text(name: &ObjectName, args: &[FunctionArg]) -> String {
+    let args: Vec<String> = args.iter().map(FunctionArg::to_string).collect();
+    format!("{name}({})", args.join(", "))
+}
+
 impl AsofRelationPlanner {
     /// The clauses that a marker stands for. Every other partition list is refused.
     fn take_markers(&self, name: &ObjectName, partitions: Vec<Ident>) -> Result<Option<Clauses>, SqlError> {
@@ -185,18 +193,25 @@ impl AsofRelationPlanner {
             return Err(on_function(&shown).at(place).into());
         }
         let name = if is_function { function_name(name)? } else { name };
+        let call = args.as_ref().map(|a| call_text(&name, &a.args));
         let plan =
             self.plain(name, args, planner).map_err(|e| self.located(&e, &shown, place, is_function))?;
+        if let Some(call) = call {
+            let plan = named_call(plan, call)?;
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))));
+        }
         let at = |e: SqlError| clause_place.or(place).map_or(e.clone(), |p| e.at(p));
         let (scan, table) = match store_table(&plan) {
             // Without clauses too: the table of the catalog does not know the clocks of the session.
-            Some((scan, table)) if !is_function => (scan, table),
+            Some((scan, table)) => (scan, table),
             _ if clauses.is_some() => return Err(at(not_temporal(&shown)).into()),
             _ => return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias)))),
         };
         let bounded = self.bounded(&table.meta, &clauses.unwrap_or_default(), planner).map_err(at)?;
-        let plan =
-            LogicalPlanBuilder::scan(scan.table_name.clone(), provider_as_source(bounded), None)?.build()?;
+        let plan = match bounded {
+            Bounded::Fixed(table) => table.into_scan(scan.table_name.clone())?,
+            Bounded::PerRow(table) => table.into_scan(scan.table_name.clone())?,
+        };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias))))
     }
 
@@ -207,8 +222,7 @@ impl AsofRelationPlanner {
         args: Option<TableFunctionArgs>,
         planner: &mut dyn RelationPlannerContext,
     ) -> Result<LogicalPlan> {
-        self.context.inside.store(true, Ordering::Relaxed);
-        let plan = planner.plan(TableFactor::Table {
+        let factor = TableFactor::Table {
             name,
             alias: None,
             args,
@@ -219,7 +233,14 @@ impl AsofRelationPlanner {
             json_path: None,
             sample: None,
             index_hints: Vec::new(),
-        });
+        };
+        self.original(factor, planner)
+    }
+
+    /// What DataFusion makes of a factor, without a second look at it.
+    fn original(&self, factor: TableFactor, planner: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        self.context.inside.store(true, Ordering::Relaxed);
+        let plan = planner.plan(factor);
         self.context.inside.store(false, Ordering::Relaxed);
         plan
     }
@@ -258,7 +279,7 @@ impl AsofRelationPlanner {
         meta: &Arc<TableMeta>,
         clauses: &Clauses,
         planner: &mut dyn RelationPlannerContext,
-    ) -> Result<Arc<dyn TableProvider>, SqlError> {
+    ) -> Result<Bounded, SqlError> {
         let Clauses { valid, system, commit } = clauses;
         let valid = self.time_bound(meta, Axis::Valid, valid.as_ref(), planner)?;
         let system = self.time_bound(meta, Axis::System, system.as_ref(), planner)?;
@@ -268,14 +289,10 @@ impl AsofRelationPlanner {
         {
             let bounds = TableBounds { valid: *valid, system: *system, commit: *commit };
             let bounds = self.context.settle(meta, bounds);
-            return Ok(Arc::new(TemporalTable::new(
-                self.context.clone(),
-                meta.clone(),
-                bounds,
-                Shape::Bounded,
-            )));
+            let table = TemporalTable::new(self.context.clone(), meta.clone(), bounds, Shape::Bounded);
+            return Ok(Bounded::Fixed(table));
         }
-        Ok(Arc::new(PerRowTable::new(self.context.clone(), meta.clone(), valid, system, commit)?))
+        PerRowTable::new(self.context.clone(), meta.clone(), valid, system, commit).map(Bounded::PerRow)
     }
 
     fn time_bound(

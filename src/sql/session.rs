@@ -278,8 +278,6 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.time_zone = Some("+00:00".into());
-    // Scans carry their clocks as schema metadata, which unions merge in two ways.
-    options.execution.skip_physical_aggregate_schema_check = true;
     let mut state = datafusion::execution::SessionStateBuilder::new_with_default_features()
         .with_config(config)
         .with_runtime_env(runtime)

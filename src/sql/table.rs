@@ -4,6 +4,7 @@ use super::clock::Applied;
 use super::context::{QueryContext, TableBounds, describe_bounds};
 use super::keys::{describe_keys, key_filter};
 use super::scan::{Convert, ScanExec};
+use super::scan_name::named_scan;
 use asofdb_storage::engine::{ScanKind, ScanRequest};
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
@@ -12,10 +13,9 @@ use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::common::{Result, TableReference};
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names of the interval columns, in the order the engine yields them.
@@ -77,11 +77,18 @@ impl TemporalTable {
                 .take(intervals)
                 .map(|(name, ty)| Field::new(*name, axis_type(ty), true)),
         );
-        // The optimizer takes two scans of one name and one schema for the same scan and runs it once;
-        // scans with other clocks must differ in what it compares.
-        let clocks = HashMap::from([("asof.clocks".to_owned(), format!("{shape:?} {bounds:?}"))]);
-        let schema = Arc::new(Schema::new_with_metadata(fields, clocks));
+        let schema = Arc::new(Schema::new(fields));
         TemporalTable { context, meta, bounds, shape, table_schema, schema }
+    }
+
+    /// The scan of it, called `shown` in the statement.
+    pub fn into_scan(self, shown: TableReference) -> Result<LogicalPlan> {
+        let shape = match self.shape {
+            Shape::Bounded => "",
+            Shape::Scd2 => "scd2, ",
+        };
+        let name = format!("{} ({shape}{})", self.meta.name, describe_bounds(&self.meta, &self.bounds));
+        named_scan(shown, name, Arc::new(self))
     }
 
     /// What the answer says of it.

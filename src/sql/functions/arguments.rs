@@ -6,7 +6,6 @@ use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, from_datafusion};
 use crate::sql::names::some_of;
 use asofdb_storage::schema::TableMeta;
-use asofdb_storage::time::CommitSeq;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 use std::sync::Arc;
@@ -74,11 +73,6 @@ impl Arguments {
             Some(value) => point_of_scalar(value),
             None => Ok(None),
         }
-    }
-
-    /// Argument `i` as a commit: its number, or an instant.
-    pub fn commit(&self, i: usize, context: &QueryContext) -> Result<Option<CommitSeq>, SqlError> {
-        self.point(i)?.map(|p| context.commit(p)).transpose()
     }
 
     /// Says so where the session's time axes have no bearing on the answer.

@@ -7,10 +7,11 @@
 use super::arguments::Arguments;
 use super::computed::{Batches, ComputedTable, Make};
 use super::history::{WholeKeys, event_columns, events};
+use crate::sql::clock::Point;
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, storage_error};
 use crate::sql::table::{axis_type, column_fields};
-use asofdb_storage::engine::{Bounds, PointRequest};
+use asofdb_storage::engine::{Bounds, KeyFilter, PointRequest};
 use asofdb_storage::event::Op;
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
@@ -45,12 +46,7 @@ pub(crate) fn table(
         return Err(SqlError::unsupported(format!("changes(): {} has no key", meta.name))
             .hint(format!("history('{}') shows its events", meta.name)));
     }
-    let from = arguments.commit(1, context)?.unwrap_or_default();
-    let to = arguments.commit(2, context)?.map_or_else(|| context.default_commit(), Ok)?;
-    if from > to {
-        return Err(SqlError::invalid(format!("changes(): commit {from} lies after commit {to}"))
-            .hint("both are included, the earlier comes first"));
-    }
+    let Range { from, to } = Range::of(arguments, context)?;
     let schema = schema_of(meta.schema());
     let label = format!("changes({}), commits {from} to {to}", meta.name);
     let (context, out) = (context.clone(), schema.clone());
@@ -59,6 +55,43 @@ pub(crate) fn table(
         Ok(Box::new(feed) as Batches)
     });
     Ok(ComputedTable::provider(label, schema, make))
+}
+
+/// Commits, both included; empty if `from` is the one after `to`.
+struct Range {
+    from: CommitSeq,
+    to: CommitSeq,
+}
+
+impl Range {
+    /// An instant stands for the first commit at or after it, or for the last at or before it.
+    fn of(arguments: &Arguments, context: &QueryContext) -> Result<Range, SqlError> {
+        let null =
+            || SqlError::invalid("changes(): a commit is NULL").hint("leave the second one out for all");
+        let begin = arguments.point(1)?.ok_or_else(null)?;
+        let end = arguments.values.get(2).map(|_| arguments.point(2)?.ok_or_else(null)).transpose()?;
+        let to = end.map_or_else(|| context.default_commit(), |p| context.commit(p))?;
+        let next = CommitSeq(to.0.saturating_add(1));
+        let first_from = |us: i64| CommitSeq(context.reader.commit_at_or_before(us.saturating_sub(1)).0 + 1);
+        let from = match begin {
+            Point::Instant(us) => first_from(us),
+            Point::Now => first_from(context.now),
+            // Where the last look ended there may be nothing new.
+            Point::Integer(n) if end.is_none() && u64::try_from(n) == Ok(next.0) => next,
+            Point::Integer(_) => context.commit(begin)?,
+        };
+        let turned = match (begin, end) {
+            (Point::Integer(a), Some(Point::Integer(b))) | (Point::Instant(a), Some(Point::Instant(b))) => {
+                a > b
+            }
+            _ => from > next,
+        };
+        if turned {
+            return Err(SqlError::invalid(format!("changes(): commit {from} lies after commit {to}"))
+                .hint("both are included, the earlier comes first"));
+        }
+        Ok(Range { from, to })
+    }
 }
 
 fn schema_of(schema: &TableSchema) -> SchemaRef {
@@ -80,9 +113,29 @@ struct Feed {
     keys: Option<WholeKeys>,
     /// Commits that truncated the table touch every key.
     truncates: BTreeSet<u64>,
-    /// Old keys of key changes, which the history shows at the new key only.
+    /// Commits that touched a key through a key change: its old key, which the history shows at the
+    /// new key only, and the keys it became, which late events on it reach (rule B8).
     moved: BTreeMap<Vec<u8>, BTreeSet<u64>>,
     touches: VecDeque<Touch>,
+}
+
+/// The keys that each old key became.
+#[derive(Default)]
+struct Moves(BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>);
+
+impl Moves {
+    /// What touches a key touches the keys it became.
+    fn spread(&self, touched: &mut BTreeMap<Vec<u8>, BTreeSet<u64>>) {
+        let mut open: Vec<(Vec<u8>, u64)> =
+            touched.iter().flat_map(|(k, cs)| cs.iter().map(|c| (k.clone(), *c))).collect();
+        while let Some((key, commit)) = open.pop() {
+            for new in self.0.get(&key).into_iter().flatten() {
+                if touched.entry(new.clone()).or_default().insert(commit) {
+                    open.push((new.clone(), commit));
+                }
+            }
+        }
+    }
 }
 
 impl Feed {
@@ -107,21 +160,50 @@ impl Feed {
             schema,
             commits,
         };
-        for batch in events(&feed.context, &feed.meta, &table_schema, none.clone(), to)? {
-            feed.note_wide_touches(&batch.map_err(storage_error)?)?;
+        if feed.commits.is_empty() {
+            return Ok(feed);
         }
-        feed.keys = Some(WholeKeys::new(events(&feed.context, &feed.meta, &table_schema, none, to)?));
+        let mut moves = Moves::default();
+        for batch in events(&feed.context, &feed.meta, &table_schema, none.clone(), KeyFilter::All, to)? {
+            feed.note_wide_touches(&batch.map_err(storage_error)?, &mut moves)?;
+        }
+        if !moves.0.is_empty() {
+            let old_keys = KeyFilter::Keys(moves.0.keys().cloned().collect());
+            for batch in events(&feed.context, &feed.meta, &table_schema, none.clone(), old_keys, to)? {
+                feed.note_old_key(&batch.map_err(storage_error)?)?;
+            }
+            moves.spread(&mut feed.moved);
+        }
+        let all = events(&feed.context, &feed.meta, &table_schema, none, KeyFilter::All, to)?;
+        feed.keys = Some(WholeKeys::new(all));
         Ok(feed)
     }
 
-    fn note_wide_touches(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn note_wide_touches(&mut self, batch: &RecordBatch, moves: &mut Moves) -> Result<()> {
+        let e = event_columns(batch)?;
+        for i in 0..e.len() {
+            let (commit, moved) = (e.commit().value(i), e.previous().is_valid(i));
+            let asked = self.commits.contains(&commit);
+            if asked && e.operation(i) == Op::Truncate {
+                self.truncates.insert(commit);
+            }
+            if moved {
+                let old = e.previous().value(i).to_vec();
+                moves.0.entry(old.clone()).or_default().insert(e.key().value(i).to_vec());
+                if asked {
+                    self.moved.entry(old).or_default().insert(commit);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_old_key(&mut self, batch: &RecordBatch) -> Result<()> {
         let e = event_columns(batch)?;
         for i in (0..e.len()).filter(|i| self.commits.contains(&e.commit().value(*i))) {
-            let commit = e.commit().value(i);
-            if e.operation(i) == Op::Truncate {
-                self.truncates.insert(commit);
-            } else if e.previous().is_valid(i) {
-                self.moved.entry(e.previous().value(i).to_vec()).or_default().insert(commit);
+            let key = e.key().value(i);
+            if !key.is_empty() {
+                self.moved.entry(key.to_vec()).or_default().insert(e.commit().value(i));
             }
         }
         Ok(())

@@ -18,15 +18,11 @@ use datafusion::physical_plan::{
 };
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Batches, made as they are asked for.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 /// Begins to make them.
 pub(crate) type Make = Arc<dyn Fn() -> Result<Batches> + Send + Sync>;
-
-/// Numbers the calls of table functions.
-static CALLS: AtomicU64 = AtomicU64::new(0);
 
 /// A table made by a function.
 pub(crate) struct ComputedTable {
@@ -37,12 +33,6 @@ pub(crate) struct ComputedTable {
 
 impl ComputedTable {
     pub fn provider(label: String, schema: SchemaRef, make: Make) -> Arc<dyn TableProvider> {
-        // The optimizer takes two scans of one name and one schema for the same scan and runs it once;
-        // calls with other arguments must differ in what it compares.
-        let mut metadata = schema.metadata().clone();
-        let call = CALLS.fetch_add(1, Ordering::Relaxed);
-        metadata.insert("asof.call".to_owned(), format!("{label} {call}"));
-        let schema = Arc::new(schema.as_ref().clone().with_metadata(metadata));
         Arc::new(ComputedTable { label, schema, make })
     }
 

@@ -11,9 +11,9 @@ use asofdb_storage::engine::RangeSpec;
 use asofdb_storage::schema::TableMeta;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
-use datafusion::common::Result;
-use datafusion::datasource::provider_as_source;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, ident, lit};
+use datafusion::common::{Result, TableReference};
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::{Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ident, lit};
 use std::sync::Arc;
 
 /// The table's columns, `__START_AT`, `__END_AT` and `_change_type`: `removed` or `added`.
@@ -28,6 +28,7 @@ pub(crate) fn table(
     };
     let on_axis = |p| point_on_axis(p, Axis::System, meta.system_axis, &meta.name, context.now);
     let (a, b) = (on_axis(a)?, on_axis(b)?);
+    arguments.note_session_clocks(context);
     let commit = context.default_commit()?;
     let bounds = |system| {
         let bounds = TableBounds { valid: RangeSpec::All, system: RangeSpec::AsOf(system), commit };
@@ -47,7 +48,9 @@ fn plan(
 ) -> Result<LogicalPlan> {
     let rows = |bounds| belief(context, meta, bounds);
     let marked = |plan: LogicalPlan, word: &str| {
-        let mut columns: Vec<Expr> = plan.schema().fields().iter().map(|f| ident(f.name())).collect();
+        let shown = plan.schema().fields().len() - usize::from(meta.schema().key.is_empty());
+        let fields = plan.schema().fields().iter().take(shown);
+        let mut columns: Vec<Expr> = fields.map(|f| ident(f.name())).collect();
         columns.push(lit(word).alias("_change_type"));
         LogicalPlanBuilder::from(plan).project(columns)?.build()
     };
@@ -56,14 +59,17 @@ fn plan(
     LogicalPlanBuilder::from(marked(removed, "removed")?).union(marked(added, "added")?)?.build()
 }
 
-/// The interval rows of one belief, without their system interval.
+/// The interval rows of one belief, without their system interval. Equal rows, of which a table
+/// without a key may have many (rule B15), are numbered in one more column.
 fn belief(context: &Arc<QueryContext>, meta: &Arc<TableMeta>, bounds: TableBounds) -> Result<LogicalPlan> {
     let table = TemporalTable::new(context.clone(), meta.clone(), bounds, Shape::Bounded);
     let names: Vec<String> = table.schema().fields().iter().map(|f| f.name().clone()).collect();
     let columns = names.iter().filter(|n| !INTERVAL_COLUMNS[2..].contains(&n.as_str())).map(ident);
     let columns: Vec<Expr> = columns.collect();
-    let name = meta.name.replace('"', "\"\"");
-    LogicalPlanBuilder::scan(format!("\"{name}\""), provider_as_source(Arc::new(table)), None)?
-        .project(columns)?
-        .build()
+    let scan = table.into_scan(TableReference::bare(meta.name.clone()))?;
+    let rows = LogicalPlanBuilder::from(scan).project(columns.clone())?;
+    match meta.schema().key.is_empty() {
+        true => rows.window([row_number().partition_by(columns).build()?.alias("__COPY")])?.build(),
+        false => rows.build(),
+    }
 }

@@ -89,6 +89,7 @@ pub(crate) fn table(
             &meta,
             &table_schema,
             table_schema.columns.iter().map(|c| c.id).collect(),
+            KeyFilter::All,
             commit,
         )?;
         Ok(match pick {
@@ -105,12 +106,13 @@ pub(crate) fn table(
     Ok(ComputedTable::provider(label, schema, make))
 }
 
-/// All events of a table in key order, as one stream.
+/// The events of some keys of a table in key order, as one stream.
 pub(crate) fn events(
     context: &QueryContext,
     meta: &TableMeta,
     schema: &Arc<TableSchema>,
     projection: Vec<ColumnId>,
+    keys: KeyFilter,
     commit: CommitSeq,
 ) -> Result<ScanStream> {
     let request = ScanRequest {
@@ -119,7 +121,7 @@ pub(crate) fn events(
         commit,
         schema: schema.clone(),
         projection,
-        keys: KeyFilter::All,
+        keys,
         partitions: 1,
         rows_per_key_max: context.scan.rows_per_key_max,
     };

@@ -4,12 +4,12 @@
 use super::arguments::Arguments;
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, from_datafusion};
+use crate::sql::scan_name::named_scan;
 use crate::sql::table::{Shape, TemporalTable};
 use asofdb_storage::engine::RangeSpec;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
-use datafusion::common::{Result, ScalarValue};
-use datafusion::datasource::provider_as_source;
+use datafusion::common::{Result, ScalarValue, TableReference};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, ident, lit};
 use std::sync::Arc;
 
@@ -42,9 +42,8 @@ pub(crate) fn timeline(
 }
 
 fn plan(table: TemporalTable, names: &[&str], key: &[ScalarValue]) -> Result<LogicalPlan> {
-    let name = table.meta.name.replace('"', "\"\"");
-    let mut plan =
-        LogicalPlanBuilder::scan(format!("\"{name}\""), provider_as_source(Arc::new(table)), None)?;
+    let shown = TableReference::bare(table.meta.name.clone());
+    let mut plan = LogicalPlanBuilder::from(table.into_scan(shown)?);
     for (name, value) in names.iter().zip(key) {
         plan = plan.filter(ident(*name).eq(lit(value.clone())))?;
     }
@@ -57,6 +56,7 @@ pub(crate) fn files(
     arguments: &Arguments,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
     use datafusion::functions_aggregate::expr_fn::{count, max, min};
+    let name = arguments.table(0, context)?.name.clone();
     let history = super::history::table(context, arguments, super::history::Pick::All)?;
     let plan = || {
         let commit = || ident("__COMMIT_SEQ");
@@ -66,7 +66,8 @@ pub(crate) fn files(
             min(commit()).alias("first_commit"),
             max(commit()).alias("last_commit"),
         ];
-        LogicalPlanBuilder::scan("history", provider_as_source(history), None)?.aggregate(by, facts)?.build()
+        let scan = named_scan(TableReference::bare("history"), format!("history({name})"), history)?;
+        LogicalPlanBuilder::from(scan).aggregate(by, facts)?.build()
     };
     Ok(Arc::new(ViewTable::new(plan().map_err(|e| from_datafusion(&e))?, None)))
 }

@@ -1,10 +1,12 @@
 //! Questions in SQL, over a store on disk.
 
 mod any_text;
+mod clocks;
 mod documents;
 mod errors;
 mod fixture;
 mod limits;
+mod model;
 mod places;
 mod session;
 mod slt;
