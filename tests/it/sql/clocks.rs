@@ -158,6 +158,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("SELECT (SELECT p.name FROM {AT}) AS a, (SELECT p.name FROM {KNOWN}) AS b", &["v3|v2"]),
     ("SELECT 1 WHERE 'v3' IN (SELECT p.name FROM {AT}) AND 'v3' IN (SELECT p.name FROM {KNOWN})", &[]),
     ("SELECT a.name, b.name FROM (SELECT p.name FROM {AT}) a, (SELECT p.name FROM {KNOWN}) b", &["v3|v2"]),
+    ("SELECT count(*), max(b.value) FROM generate_series(1, 2) a, LATERAL generate_series(1, 3) b", &["6|3"]),
     // Table functions.
     (
         "SELECT (SELECT count(*) FROM changes('orders', 1, 1)) AS a, (SELECT count(*) FROM changes('orders', 2, 2)) AS b, \

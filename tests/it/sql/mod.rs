@@ -5,6 +5,7 @@ mod clocks;
 mod documents;
 mod errors;
 mod fixture;
+mod keyless;
 mod limits;
 mod model;
 mod places;

@@ -57,6 +57,8 @@ fn set_tells_what_was_understood() {
     assert_eq!(answer.schema.fields().len(), 0);
     let answer = f.answer("SELECT * FROM history('person')").unwrap();
     assert!(answer.notices[0].contains("history() shows all times"), "{:?}", answer.notices);
+    let answer = f.answer("SELECT * FROM belief_diff('person', '2024-05-01', now())").unwrap();
+    assert!(answer.notices[0].contains("belief_diff() shows all times"), "{:?}", answer.notices);
     assert_eq!(f.rows("SELECT name FROM person"), ["v3"]);
     f.answer("RESET ALL").unwrap();
     assert!(f.rows("SELECT name FROM person").is_empty());
