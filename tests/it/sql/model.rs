@@ -9,7 +9,7 @@ use asofdb::sql::{Params, Session, Settings};
 use asofdb_storage::disk::SimDisk;
 use asofdb_storage::time::FOREVER;
 use asofdb_testkit::generate::model;
-use asofdb_testkit::{Model, Shape};
+use asofdb_testkit::{Change, Model, Shape};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 use table::{Shown, commit_of, expected_intervals, expected_rows, open};
@@ -195,6 +195,45 @@ fn timeline(m: &Model, session: &Session, key: u32) {
     assert_eq!(answer(session, &sql), wanted, "{sql}\n{m:?}");
 }
 
+fn session_over(m: &Model) -> Session {
+    let engine = open(&SimDisk::new()).unwrap();
+    for seq in 1..=3 {
+        engine.commit(commit_of(m, seq)).unwrap();
+    }
+    // The running clock stands in the middle of valid time: no clause is not `now`.
+    Session::new(Arc::new(engine), Settings::default(), Arc::new(|| 3)).unwrap()
+}
+
+/// A late event on an old key changes the row that the key became, over two key changes.
+#[test]
+fn b8_changes_follow_key_changes() {
+    let moved = |from: u32, to: u32, valid: i64, c0: i64| Change {
+        previous: Some(from),
+        ..Change::partial(to, valid, 0, &[(0, c0)])
+    };
+    let late = Change { commit: 2, ..Change::partial(0, 2, 0, &[(1, 7)]) };
+    let gone = Change { commit: 3, ..Change::delete(0, 3, 0) };
+    let mut m = Model {
+        columns: 2,
+        system_declared: true,
+        changes: vec![
+            Change::upsert(0, 1, 0, &[(0, 1), (1, 1)]),
+            moved(0, 1, 4, 2),
+            moved(1, 2, 5, 3),
+            late,
+            gone,
+        ],
+    };
+    (0..).zip(&mut m.changes).for_each(|(position, change)| change.position = position);
+    let session = session_over(&m);
+    let second = changed(&m, 2, 2);
+    assert_eq!(second.len(), 2, "{second:?}");
+    assert_eq!(second[0].1, [2, 3, 7, 2].map(Some), "{second:?}");
+    changes(&m, &session, 2, 2);
+    changes(&m, &session, 3, 3);
+    changes(&m, &session, 1, 3);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -204,12 +243,7 @@ proptest! {
         asked in prop::collection::vec((ask(), ask(), 0u64..4), 8),
         between in (0i64..7, 0i64..7),
     ) {
-        let engine = open(&SimDisk::new()).unwrap();
-        for seq in 1..=3 {
-            engine.commit(commit_of(&m, seq)).unwrap();
-        }
-        // The running clock stands in the middle of valid time: no clause is not `now`.
-        let session = Session::new(Arc::new(engine), Settings::default(), Arc::new(|| 3)).unwrap();
+        let session = session_over(&m);
         for (valid, system, commit) in asked {
             question(&m, &session, valid, system, commit);
         }
