@@ -8,6 +8,7 @@ mod fixture;
 mod keyless;
 mod limits;
 mod model;
+mod model_store;
 mod places;
 mod session;
 mod slt;

@@ -2,26 +2,18 @@
 //! looping over events (rules B2, D1, D2).
 
 use super::fixture::runtime;
+use super::model_store::{Row, interval_row, interval_rows, rows_at, store_of};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
 use asofdb::sql::{Params, Session, Settings};
-use asofdb_storage::disk::SimDisk;
 use asofdb_storage::time::FOREVER;
 use asofdb_testkit::generate::model;
 use asofdb_testkit::{Change, Model, Shape};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
-use table::{Shown, commit_of, expected_intervals, expected_rows, open};
-
-// The engine's tests use all of it.
-#[allow(dead_code)]
-#[path = "../../../storage/tests/engine/table.rs"]
-mod table;
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(runtime);
-
-type Row = Vec<Option<i64>>;
 
 /// What a clause asks of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,11 +107,6 @@ fn plain(mut rows: Vec<Row>) -> Vec<(String, Row)> {
     rows.into_iter().map(|r| (String::new(), r)).collect()
 }
 
-fn shown_row((key, times, image): &Shown, times_shown: usize) -> Row {
-    let open = |t: &i64| (*t != FOREVER).then_some(*t);
-    std::iter::once(Some(*key)).chain(image.clone()).chain(times.iter().take(times_shown).map(open)).collect()
-}
-
 fn question(m: &Model, session: &Session, valid: Ask, system: Ask, commit: u64) {
     let sql = format!(
         "SELECT * FROM t{}{} FOR COMMIT AS OF {commit}",
@@ -127,11 +114,11 @@ fn question(m: &Model, session: &Session, valid: Ask, system: Ask, commit: u64) 
         system.clause("SYSTEM_TIME")
     );
     let wanted = match (valid.point(), system.point()) {
-        (Some(v), Some(s)) => expected_rows(m, v, s, commit),
+        (Some(v), Some(s)) => rows_at(m, v, s, commit),
         _ => {
-            let all = expected_intervals(m, commit).into_iter();
-            let taken = all.filter(|(_, [a, b, c, d], _)| valid.takes(*a, *b) && system.takes(*c, *d));
-            taken.map(|row| shown_row(&row, 4)).collect()
+            let all = interval_rows(m, commit).into_iter();
+            let taken = all.filter(|([a, b, c, d], _)| valid.takes(*a, *b) && system.takes(*c, *d));
+            taken.map(|(_, row)| row).collect()
         }
     };
     assert_eq!(answer(session, &sql), plain(wanted), "{sql}\n{m:?}");
@@ -141,7 +128,7 @@ fn question(m: &Model, session: &Session, valid: Ask, system: Ask, commit: u64) 
 fn changed(m: &Model, from: u64, to: u64) -> Vec<(String, Row)> {
     let mut out = Vec::new();
     for commit in from..=to {
-        let state = |commit| expected_rows(m, FOREVER, FOREVER, commit);
+        let state = |commit| rows_at(m, FOREVER, FOREVER, commit);
         let (before, after) = (state(commit - 1), state(commit));
         let of = |rows: &[Row], key: Option<i64>| rows.iter().find(|r| r[0] == key).cloned();
         let mut push = |word: &str, row: Row| {
@@ -172,7 +159,7 @@ fn belief_diff(m: &Model, session: &Session, a: i64, b: i64) {
     let belief = |system| -> Vec<Row> {
         let rows = |key: u32| {
             let versions = m.versions(key, system, u64::MAX, None).into_iter();
-            versions.map(move |(start, end, image)| shown_row(&(key as i64, [start, end, 0, 0], image), 2))
+            versions.map(move |(start, end, image)| interval_row(key, image, &[start, end]))
         };
         m.keys().into_iter().flat_map(rows).collect()
     };
@@ -189,19 +176,15 @@ fn belief_diff(m: &Model, session: &Session, a: i64, b: i64) {
 }
 
 fn timeline(m: &Model, session: &Session, key: u32) {
-    let rows = expected_intervals(m, u64::MAX).into_iter().filter(|r| r.0 == key as i64);
-    let wanted = plain(rows.map(|r| shown_row(&r, 4)).collect());
+    let rows = interval_rows(m, u64::MAX).into_iter().map(|(_, row)| row);
+    let wanted = plain(rows.filter(|row| row[0] == Some(key as i64)).collect());
     let sql = format!("SELECT * FROM timeline('t', {key})");
     assert_eq!(answer(session, &sql), wanted, "{sql}\n{m:?}");
 }
 
 fn session_over(m: &Model) -> Session {
-    let engine = open(&SimDisk::new()).unwrap();
-    for seq in 1..=3 {
-        engine.commit(commit_of(m, seq)).unwrap();
-    }
     // The running clock stands in the middle of valid time: no clause is not `now`.
-    Session::new(Arc::new(engine), Settings::default(), Arc::new(|| 3)).unwrap()
+    Session::new(Arc::new(store_of(m)), Settings::default(), Arc::new(|| 3)).unwrap()
 }
 
 /// A late event on an old key changes the row that the key became, over two key changes.
