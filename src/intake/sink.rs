@@ -37,7 +37,9 @@ pub trait Sink: Sync {
         stream: StreamId,
         take: &mut dyn FnMut((OriginId, u64, u32), i64),
     ) -> Result<(), Error>;
-    /// The operation ids of all stored events with the hash of their content.
+    /// The operation ids of all stored events with the hash of their content. Asked at most once a
+    /// table and run, and only once an id came that is not above all before it: integers that grow
+    /// need no look-up. Holds every id of the table in memory.
     ///
     /// # Errors
     /// Those of the store.

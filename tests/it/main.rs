@@ -7,6 +7,7 @@ mod intake;
 mod memory;
 mod quarantine;
 mod rows;
+mod shapes;
 mod sql;
 mod stored;
 mod tidy;
