@@ -16,6 +16,7 @@ pub mod store;
 pub use arrow;
 pub use asofdb_storage::{time, value};
 pub use error::{Error, ErrorKind, Result};
+pub use export::{ExportOptions, ExportReport};
 pub use intake::{IntakeReport, Progress};
 pub use options::IntakeOptions;
 pub use quarantine::QuarantineEntry;

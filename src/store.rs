@@ -1,6 +1,7 @@
 //! The store as a program uses it: open, take events, ask.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::{self, ExportOptions, ExportProgress, ExportReport, PeriodicExport};
 use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, accept, replay, run};
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
@@ -20,6 +21,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Interval rows that one key may have in an answer.
 const ROWS_PER_KEY_MAX: usize = 1_000_000;
@@ -188,6 +190,65 @@ impl Store {
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<IntakeReport> {
         run(&self.engine, messages, options, progress)
+    }
+
+    /// Writes a table as Parquet to the directory `dest`/`table`, in place of an earlier export of it and
+    /// in one step: a reader finds the old files or the new ones, never both and never half a file.
+    ///
+    /// # Errors
+    /// `Usage` for options that make no sense for the table, `Busy` while another export writes there,
+    /// else `Failed`; an earlier export is in place then.
+    pub fn export(
+        &self,
+        table: &str,
+        dest: impl AsRef<Path>,
+        options: &ExportOptions,
+    ) -> Result<ExportReport> {
+        self.export_watched(table, dest, options, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// As [`Store::export`], with a look at the progress about every 50 ms that may stop it.
+    ///
+    /// # Errors
+    /// As [`Store::export`]; `Cancelled` if it was stopped.
+    pub fn export_watched(
+        &self,
+        table: &str,
+        dest: impl AsRef<Path>,
+        options: &ExportOptions,
+        progress: &mut (dyn FnMut(&ExportProgress) -> ControlFlow<()> + Send),
+    ) -> Result<ExportReport> {
+        let dest = self.outside(dest.as_ref())?;
+        export::export(&self.engine.pin(), table, dest, options, progress)
+    }
+
+    /// Exports all tables to `dest`, now and then while events come in: see [`PeriodicExport`]. `hear` is
+    /// told of every round that exported something or failed.
+    ///
+    /// # Errors
+    /// As [`Store::export`], as far as it can be told before there are rows.
+    pub fn export_every(
+        &self,
+        dest: impl AsRef<Path>,
+        options: ExportOptions,
+        every: Duration,
+        hear: impl FnMut(&Result<ExportReport>) + Send + 'static,
+    ) -> Result<PeriodicExport> {
+        let dest = self.outside(dest.as_ref())?;
+        PeriodicExport::start(self.engine.clone(), dest, options, every, Box::new(hear))
+    }
+
+    /// A store's directory is its own.
+    fn outside<'d>(&self, dest: &'d Path) -> Result<&'d Path> {
+        let real = |p: &Path| p.canonicalize().ok();
+        let existing = dest.ancestors().find_map(real);
+        match (existing, real(self.engine.dir())) {
+            (Some(dest), Some(store)) if dest.starts_with(&store) => {
+                Err(Error::usage("an export cannot go into the store's own directory")
+                    .hint("name a directory beside it"))
+            }
+            _ => Ok(dest),
+        }
     }
 
     /// A table as of the newest commit; the handle never sees later ones.

@@ -52,6 +52,31 @@ impl Progress {
     }
 }
 
+/// Rows that were written so far, where it takes a while.
+pub struct Rows(Progress);
+
+impl Rows {
+    /// Rows that show themselves as [`Progress`] does.
+    pub fn new(wanted: bool) -> Rows {
+        Rows(Progress::new(wanted))
+    }
+
+    /// Shows how many there are.
+    pub fn show(&mut self, rows: u64) {
+        let elapsed = self.0.started.elapsed();
+        if self.0.wanted && elapsed >= PATIENCE {
+            let bar = self.0.bar.get_or_insert_with(|| new_bar(None));
+            bar.set_message(format!("{rows} rows, {:.0}/s", rows as f64 / elapsed.as_secs_f64()));
+            bar.tick();
+        }
+    }
+
+    /// Takes the line away.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 fn new_bar(total: Option<u64>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
     let form = match total {

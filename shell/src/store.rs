@@ -25,11 +25,12 @@ pub fn session(path: &Path, params: &[(String, String)], explain: bool) -> Outco
 }
 
 /// Takes `sources` into the store in `path`, which is made if there is none; a source that is not
-/// there makes no store.
+/// there makes no store. `opened` is called with the store before anything is taken.
 pub fn ingest(
     path: &Path,
     sources: &[String],
     options: &IntakeOptions,
+    opened: &mut dyn FnMut(&Store) -> Outcome,
     progress: &mut dyn FnMut(&asofdb::Progress) -> ControlFlow<()>,
 ) -> Outcome<IntakeReport> {
     let before = Before::look(path);
@@ -41,12 +42,13 @@ pub fn ingest(
         Some(store) => store,
         None => writer(path)?,
     };
-    let taken = store.ingest_messages(&mut messages, options, progress);
+    let taken = opened(&store)
+        .and_then(|()| store.ingest_messages(&mut messages, options, progress).map_err(|e| failure(&e)));
     if taken.is_err() && store.commit().0 == 0 {
         // The lock is still ours, so that nobody else's commits can be in there.
         before.restore(path);
     }
-    taken.map_err(|e| failure(&e))
+    taken
 }
 
 /// What was there before a command that may make a store.

@@ -2,6 +2,7 @@
 
 mod corpus;
 mod expect;
+mod export;
 mod gap;
 mod intake;
 mod memory;

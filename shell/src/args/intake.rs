@@ -8,10 +8,12 @@ Examples:
   asof ingest shop.asof cdc/                           every file of a directory, new ones next time
   asof ingest shop.asof 'dumps/*.csv' --table orders --key id --op Op --valid changed_at
   asof ingest hr.asof facts.ndjson --table staff --key id --valid from_date --system entered_at
+  asof ingest shop.asof cdc/ --key id --export-to lake/ --export-every 30s
   kafkacat -C -t shop.orders -e | asof ingest shop.asof - --source-name shop.orders
 
 A second run takes only what is new. Messages that cannot be taken go to the quarantine and the
-rest goes on: see 'asof quarantine list'. SIGINT and SIGTERM finish the batch, commit and leave.";
+rest goes on: see 'asof quarantine list'. Every round of an export is of one commit and takes the
+place of the one before in one step; the last comes when everything is taken. SIGINT and SIGTERM finish the batch, commit and leave.";
 
 /// `asof ingest`
 #[derive(Debug, clap::Args)]
@@ -127,4 +129,7 @@ pub struct FlowArgs {
     /// How often to do that, such as 30s
     #[arg(long, value_name = "TIME", requires = "export_to", value_parser = super::question::duration)]
     pub export_every: Option<Duration>,
+    /// What those files hold
+    #[arg(long, value_name = "LAYOUT", value_enum, default_value = "intervals")]
+    pub export_layout: super::Layout,
 }

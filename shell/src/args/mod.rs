@@ -5,7 +5,7 @@ mod question;
 mod store;
 mod upkeep;
 
-pub use intake::IngestArgs;
+pub use intake::{FlowArgs, IngestArgs};
 pub use question::{ShellArgs, SqlArgs, duration};
 pub use store::{StoreAnd, from_environment, is_store};
 pub use upkeep::{AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};

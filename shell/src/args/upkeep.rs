@@ -104,11 +104,27 @@ pub enum Layout {
     Current,
 }
 
+impl Layout {
+    /// The same as the library has it.
+    pub fn library(self) -> asofdb::export::ExportLayout {
+        match self {
+            Layout::History => asofdb::export::ExportLayout::History,
+            Layout::Intervals => asofdb::export::ExportLayout::Intervals,
+            Layout::Current => asofdb::export::ExportLayout::Current,
+        }
+    }
+}
+
 const EXPORT_EXAMPLES: &str = "\
 Examples:
-  asof export shop.asof orders out/ --layout intervals
-  asof export shop.asof orders out/ --layout history --partition-by processed_date --by-operation
-  asof export shop.asof orders out/ --layout current --valid 2026-11-01 --where \"status = 'open'\"";
+  asof export shop.asof orders out/
+  asof export shop.asof orders lake/ --layout history --by-operation --compression snappy
+  asof export shop.asof orders now/ --layout current --valid 2026-11-01 --where \"status = 'open'\"
+  asof export shop.asof orders parts/ --partition-by 'valid_date, region'
+
+The files are in DEST/TABLE, their list with digests in DEST/TABLE.manifest.json. An earlier export
+is replaced in one step when the new one is complete. NULL in a time column is an open end: rows at
+(v, s) are those with __START_AT <= v (or NULL), __END_AT > v (or NULL), and so for __SYSTEM_....";
 
 /// `asof export`
 #[derive(Debug, Args)]
@@ -120,15 +136,19 @@ pub struct ExportArgs {
     /// What to write
     #[arg(long, value_enum, default_value = "intervals")]
     pub layout: Layout,
-    /// Partition directories: processed_date, valid_date, year_month or an expression
+    /// Partition directories: processed_date (the default of the history), valid_date, year_month, none,
+    /// or SQL expressions with or without a name
     #[arg(long, value_name = "EXPR")]
     pub partition_by: Option<String>,
-    /// Separate inserts, updates and deletes
+    /// Separate directories for each operation; history only
     #[arg(long)]
     pub by_operation: bool,
-    /// Compression of the files
-    #[arg(long, value_name = "CODEC", value_parser = ["zstd", "snappy", "gzip"], default_value = "zstd")]
+    /// Compression of the files: zstd, snappy, gzip or none
+    #[arg(long, value_name = "CODEC", default_value = "zstd")]
     pub compression: String,
+    /// Order of rows: key, or time (interval rows: skips more when asked about the past, is sorted first)
+    #[arg(long, value_name = "ORDER", default_value = "key")]
+    pub order: String,
     /// Only rows for which this is true
     #[arg(long = "where", value_name = "EXPR")]
     pub filter: Option<String>,
@@ -138,7 +158,7 @@ pub struct ExportArgs {
     /// System time of the rows
     #[arg(long, value_name = "TIME")]
     pub system: Option<String>,
-    /// Commit of the rows
+    /// Commit of the rows: a number or a time
     #[arg(long, value_name = "COMMIT")]
     pub commit: Option<String>,
 }

@@ -91,6 +91,7 @@ fn take(store: &Path, events: &Path, file: &Events, manner: Manner) -> Outcome {
         std::slice::from_ref(&source),
         &ingest::options(&args)?,
         Manner { quiet: true, ..manner },
+        &mut |_| Ok(()),
     )?;
     manner.say(&format!(
         "  {:<16} {} events, commit {}: {}",

@@ -1,15 +1,16 @@
-//! `asof export`: a table as one Parquet file, through a question.
+//! `asof export`: a table as Parquet that any engine can read.
 
 use super::Manner;
-use crate::args::{ExportArgs, Layout, StoreAnd};
-use crate::outcome::{Exit, Failure, Outcome};
-use crate::render::{Mode, Options, Sink, renderer};
-use crate::runner::Runner;
+use crate::args::{ExportArgs, StoreAnd};
+use crate::outcome::{Failure, Outcome};
+use crate::progress::Rows;
 use crate::text::when::{self, When};
-use crate::{interrupt, store, terminal};
-use asofdb::time::format_instant;
-use std::fs::File;
-use std::path::Path;
+use crate::{interrupt, store};
+use asofdb::ExportOptions;
+use asofdb::export::ExportedTable;
+use asofdb::sql::Point;
+use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// Writes the table.
 pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
@@ -19,98 +20,81 @@ pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
             Failure::usage("the table or the destination is missing").hint("asof export STORE TABLE DEST")
         );
     };
-    for (given, option) in
-        [(args.partition_by.is_some(), "--partition-by"), (args.by_operation, "--by-operation")]
-    {
-        if given {
-            return Err(Failure::usage(format!("{option} is not supported yet"))
-                .hint("one export per part serves until then: --where \"...\""));
-        }
-    }
-    if args.compression != "zstd" {
-        return Err(Failure::usage(format!("--compression {} is not supported yet", args.compression))
-            .hint("zstd is"));
-    }
+    let options = options(args)?;
     interrupt::install();
-    let backend = store::session(&places.store, &[], false)?;
-    if backend.names().tables.iter().all(|t| t.name != *table) {
-        let names = backend.names();
-        let failure = Failure::new(Exit::Failed, format!("there is no table {table}"));
-        return Err(match asofdb::near::nearest(table, names.tables.iter().map(|t| t.name.as_str())) {
-            Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint("asof status lists the tables"),
-        });
-    }
-    let runner = Runner::new(backend)?;
-    let directory = Path::new(destination);
-    let file = directory.join(format!("{}.parquet", file_stem(table)));
-    let partial = directory.join(format!(".{}.parquet.partial", file_stem(table)));
-    let cannot = |e: std::io::Error| Failure::io(&format!("cannot write {}", file.display()), &e);
-    std::fs::create_dir_all(directory).map_err(cannot)?;
-    let sink: Sink = Box::new(File::create(&partial).map_err(cannot)?);
-    let mut writer = renderer(Mode::Parquet, sink, &Options::default());
-    let done = runner.run(&question(args, table)?, writer.as_mut());
-    drop(writer);
-    let finished = done.and_then(|report| {
-        File::open(&partial).and_then(|f| f.sync_all()).map_err(cannot)?;
-        std::fs::rename(&partial, &file).map_err(cannot)?;
-        Ok(report)
+    let started = Instant::now();
+    let store = store::reader(&places.store)?;
+    let mut bar = Rows::new(!manner.quiet && !manner.json);
+    let report = store.export_watched(table, destination, &options, &mut |progress| {
+        bar.show(progress.rows);
+        if interrupt::count() > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
-    let report = finished.inspect_err(|_| drop(std::fs::remove_file(&partial)))?;
-    let rows = report.rows.unwrap_or(0);
+    bar.clear();
+    let report = report.map_err(|e| store::failure(&e))?;
     if manner.json {
-        return super::print_json(&serde_json::json!({"file": file.display().to_string(), "rows": rows}));
+        return super::print_json(&serde_json::to_value(&report).unwrap_or_default());
     }
-    manner.say(&format!("{rows} rows in {} ({:.1} s)", file.display(), report.took.as_secs_f64()));
-    if terminal::stderr_is_terminal() {
-        report.summary.applied.iter().for_each(|line| manner.say(line));
+    for notice in &report.notices {
+        manner.say(&format!("note: {notice}"));
+    }
+    for table in &report.tables {
+        manner.say(&format!("{} ({:.1} s)", line(table, report.commit), started.elapsed().as_secs_f64()));
     }
     Ok(())
 }
 
-/// Names of tables may hold anything; names of files may not.
-fn file_stem(table: &str) -> String {
-    let keep = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let stem: String =
-        table.chars().map(|c| if keep(c) { c.to_string() } else { format!("%{:x}", c as u32) }).collect();
-    match stem.strip_prefix('.') {
-        Some(rest) => format!("%2e{rest}"),
-        None => stem,
-    }
+/// What was written, in one line.
+pub fn line(table: &ExportedTable, commit: u64) -> String {
+    let ExportedTable { table: _, path, rows, files, bytes: _ } = table;
+    let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let (rows, files) = (plural(*rows, "row"), plural(*files as u64, "file"));
+    format!("{rows} in {files} in {}, as of commit {commit}", path.display())
 }
 
-/// The question whose answer is the export.
-fn question(args: &ExportArgs, table: &str) -> Outcome<String> {
-    let quoted = format!("\"{}\"", table.replace('"', "\"\""));
-    let valid = clause("VALID_TIME", &args.valid)?;
-    let system = clause("SYSTEM_TIME", &args.system)?;
-    let commit = clause("COMMIT", &args.commit)?;
-    let from = match args.layout {
-        Layout::Current => format!("{quoted}{valid}{system}{commit}"),
-        Layout::Intervals => {
-            let all =
-                |clause: String, axis| if clause.is_empty() { format!(" FOR {axis} ALL") } else { clause };
-            format!("{quoted}{}{}{commit}", all(valid, "VALID_TIME"), all(system, "SYSTEM_TIME"))
-        }
-        Layout::History if (valid + &system + &commit).is_empty() => {
-            format!("history('{}')", table.replace('\'', "''"))
-        }
-        Layout::History => {
-            return Err(Failure::usage("the history is of all times")
-                .hint("bound it with --where, for example --where '\"__COMMIT_SEQ\" <= 12'"));
-        }
+/// The options of the library.
+fn options(args: &ExportArgs) -> Outcome<ExportOptions> {
+    let ExportArgs {
+        places: _,
+        layout,
+        partition_by,
+        by_operation,
+        compression,
+        order,
+        filter,
+        valid,
+        system,
+        commit,
+    } = args;
+    let named = |option: &str, e: asofdb::Error| {
+        let mut failure = store::failure(&e);
+        failure.message = format!("{option}: {}", failure.message);
+        failure
     };
-    let filter = args.filter.as_ref().map(|f| format!(" WHERE {f}")).unwrap_or_default();
-    Ok(format!("SELECT * FROM {from}{filter}"))
+    let options = ExportOptions {
+        layout: layout.library(),
+        valid: point("--valid", valid)?,
+        system: point("--system", system)?,
+        commit: point("--commit", commit)?,
+        filter: filter.clone(),
+        partition_by: partition_by.clone(),
+        by_operation: *by_operation,
+        compression: compression.parse().map_err(|e| named("--compression", e))?,
+        order: order.parse().map_err(|e| named("--order", e))?,
+        now: Some(store::now()),
+        ..ExportOptions::default()
+    };
+    options.validate().map_err(|e| store::failure(&e))?;
+    Ok(options)
 }
 
-fn clause(axis: &str, time: &Option<String>) -> Outcome<String> {
-    let Some(text) = time else { return Ok(String::new()) };
-    let wrong = |e| Failure::usage(format!("{axis}: {e}")).hint(format!("times are written {}", when::FORMS));
+/// `now` is no bound: the latest is exported.
+fn point(option: &str, time: &Option<String>) -> Outcome<Option<Point>> {
+    let Some(text) = time else { return Ok(None) };
+    let wrong = |e| Failure::usage(format!("{option}: {e}")).hint(format!("times are written {}", when::FORMS));
     Ok(match when::parse(text, store::now()).map_err(wrong)? {
-        When::Now => String::new(),
-        When::Integer(n) => format!(" FOR {axis} AS OF {n}"),
-        When::Instant(us) => format!(" FOR {axis} AS OF '{}'", format_instant(us)),
+        When::Now => None,
+        When::Integer(n) => Some(Point::Integer(n)),
+        When::Instant(us) => Some(Point::Instant(us)),
     })
 }
 
@@ -118,30 +102,45 @@ fn clause(axis: &str, time: &Option<String>) -> Outcome<String> {
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
+    use asofdb::export::{ExportCompression, ExportLayout, ExportOrder};
     use clap::Parser;
 
-    fn asked(line: &str) -> Result<String, String> {
+    fn asked(line: &str) -> Result<ExportOptions, String> {
         let words = ["asof", "export", "s", "orders", "out"].into_iter().chain(line.split_whitespace());
         match Cli::try_parse_from(words).unwrap().command {
-            Some(Command::Export(args)) => question(&args, "orders").map_err(|f| f.message),
+            Some(Command::Export(args)) => options(&args).map_err(|f| f.message),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn layouts_and_clocks_become_a_question() {
-        assert_eq!(asked("").unwrap(), "SELECT * FROM \"orders\" FOR VALID_TIME ALL FOR SYSTEM_TIME ALL");
-        assert_eq!(
-            asked("--layout current --valid 2026-11-01 --commit 3 --where a=1").unwrap(),
-            "SELECT * FROM \"orders\" FOR VALID_TIME AS OF '2026-11-01T00:00:00Z' FOR COMMIT AS OF 3 WHERE a=1"
-        );
-        assert_eq!(asked("--layout history").unwrap(), "SELECT * FROM history('orders')");
-        assert!(asked("--layout history --valid 2026-11-01").is_err() && asked("--valid soon").is_err());
+    fn options_of_an_export_reach_the_library() {
+        let options = asked(
+            "--layout current --valid 2026-11-01 --system now --commit 3 --where a=1 --partition-by a,b \
+             --compression none",
+        )
+        .unwrap();
+        assert_eq!(options.layout, ExportLayout::Current);
+        assert_eq!(options.valid, Some(Point::Instant(1_793_491_200_000_000)));
+        assert_eq!((options.system, options.commit), (None, Some(Point::Integer(3))));
+        assert_eq!((options.filter.as_deref(), options.partition_by.as_deref()), (Some("a=1"), Some("a,b")));
+        assert_eq!(options.compression, ExportCompression::None);
+        assert_eq!(asked("").unwrap().layout, ExportLayout::Intervals);
+        assert_eq!(asked("--order time").unwrap().order, ExportOrder::Time);
     }
 
     #[test]
-    fn file_names_are_safe() {
-        assert_eq!(file_stem("../x/y z"), "%2e.%2fx%2fy%20z");
-        assert_eq!(file_stem("orders"), "orders");
+    fn wrong_options_of_an_export_are_named() {
+        for (line, words) in [
+            ("--layout history --valid 2026-11-01", "all times"),
+            ("--valid soon", "--valid"),
+            ("--compression lz77", "--compression"),
+            ("--order size", "--order"),
+            ("--by-operation", "no operation"),
+            ("--where a=", "cannot be read"),
+        ] {
+            let message = asked(line).unwrap_err();
+            assert!(message.contains(words), "{line}: {message}");
+        }
     }
 }

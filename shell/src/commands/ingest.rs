@@ -1,6 +1,7 @@
 //! `asof ingest`: options, progress, totals.
 
 use super::Manner;
+use super::rounds::Rounds;
 use crate::args::{IngestArgs, StoreAnd};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::progress::Progress;
@@ -21,15 +22,15 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
         return Err(Failure::usage("no source is named")
             .hint("name files, globs or directories behind the store, or - for standard input"));
     }
-    if args.flow.export_to.is_some() {
-        return Err(Failure::usage("--export-to is not supported yet")
-            .hint("run 'asof export' beside the ingest, as often as you like"));
-    }
     let options = options(args)?;
     interrupt::install();
     let started = Instant::now();
-    let report = take(&places.store, &places.rest, &options, manner)?;
+    let mut rounds = Rounds::new(&args.flow, manner)?;
+    let taken = take(&places.store, &places.rest, &options, manner, &mut |store| rounds.start(store));
     let stopped = interrupt::count() > 0;
+    // What was stored before a failure is exported too.
+    let exported = rounds.finish();
+    let report = taken?;
     if manner.json {
         super::print_json(&serde_json::to_value(&report).unwrap_or_default())?;
     } else if !manner.quiet {
@@ -42,19 +43,21 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
         );
         super::print(&text)?;
     }
-    Ok(())
+    exported
 }
 
 /// Takes in with progress on stderr; the first signal finishes the batch, the second ends at once.
+/// `opened` is called with the store before anything is taken.
 pub fn take(
     path: &Path,
     sources: &[String],
     options: &IntakeOptions,
     manner: Manner,
+    opened: &mut dyn FnMut(&asofdb::Store) -> Outcome,
 ) -> Outcome<IntakeReport> {
     let mut bar = Progress::new(!manner.quiet);
     let watch = interrupt::leave_at_second_signal();
-    let report = store::ingest(path, sources, options, &mut |progress| {
+    let report = store::ingest(path, sources, options, opened, &mut |progress| {
         bar.show(progress);
         if interrupt::count() > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });

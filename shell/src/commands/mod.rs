@@ -5,6 +5,7 @@ mod export;
 mod ingest;
 mod later;
 mod quarantine;
+mod rounds;
 mod script;
 mod shell;
 mod sql;

@@ -1,0 +1,7 @@
+//! Exports: what they answer, their files, and exports at an interval.
+
+mod asof;
+mod files;
+mod fixture;
+mod partitions;
+mod rounds;
