@@ -124,9 +124,7 @@ fn a_stopped_export_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let (store, dest) = (Store::create(dir.path().join("store")).unwrap(), dir.path().join("out"));
     take(&store, 0..10);
-    let e = store
-        .export_watched("t", &dest, &options(), &mut |_| ControlFlow::Break(()))
-        .unwrap_err();
+    let e = store.export_watched("t", &dest, &options(), &mut |_| ControlFlow::Break(())).unwrap_err();
     assert_eq!(e.kind(), crate::ErrorKind::Cancelled);
     assert_eq!(rows(&dest), None);
     store.export("t", &dest, &options()).unwrap();

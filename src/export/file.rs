@@ -55,8 +55,9 @@ impl OpenFile {
         let failed = |path: &str, e: &dyn std::fmt::Display| wrong("write", path, e);
         let batch = match rows {
             None => batch.clone(),
-            Some(rows) => take_record_batch(batch, &UInt32Array::from(rows))
-                .map_err(|e| failed(&self.path, &e))?,
+            Some(rows) => {
+                take_record_batch(batch, &UInt32Array::from(rows)).map_err(|e| failed(&self.path, &e))?
+            }
         };
         self.rows += batch.num_rows() as u64;
         self.batches.push_batch(batch).map_err(|e| failed(&self.path, &e))?;

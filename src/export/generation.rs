@@ -149,11 +149,10 @@ fn lock(path: &Path, dest: &Path) -> Result<File> {
     let file = File::options().create(true).append(true).open(path).map_err(|e| cannot(&e))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::new(
-            ErrorKind::Busy,
-            format!("another export is writing to {}", dest.display()),
-        )
-        .hint("wait until it is done, or export to another directory")),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::new(ErrorKind::Busy, format!("another export is writing to {}", dest.display()))
+                .hint("wait until it is done, or export to another directory"))
+        }
         Err(TryLockError::Error(e)) => Err(cannot(&e)),
     }
 }

@@ -80,8 +80,8 @@ impl Manifest {
     pub fn read(path: impl AsRef<Path>) -> Result<Manifest> {
         // The directory is a link: what lies beside the data lies where the link leads.
         let file = path.as_ref().join("..").join(NAME);
-        let text = fs::read(&file)
-            .map_err(|e| Error::failed(format!("cannot read {}: {e}", file.display())))?;
+        let text =
+            fs::read(&file).map_err(|e| Error::failed(format!("cannot read {}: {e}", file.display())))?;
         let manifest: Manifest = serde_json::from_slice(&text)
             .map_err(|e| Error::failed(format!("{} is no manifest: {e}", file.display())))?;
         match manifest.asof_export {

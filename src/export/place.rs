@@ -85,7 +85,8 @@ impl Place {
     /// Creates a file that is not there yet.
     pub fn create(&self, path: &Path) -> Result<OutFile> {
         let file = self.step(Step::CreateFile, path, || File::create_new(path))?;
-        let raw = RawFile { file, path: path.to_owned(), place: self.clone(), sha256: Sha256::new(), bytes: 0 };
+        let raw =
+            RawFile { file, path: path.to_owned(), place: self.clone(), sha256: Sha256::new(), bytes: 0 };
         Ok(OutFile { out: BufWriter::with_capacity(BUFFER_BYTES, raw) })
     }
 
@@ -136,8 +137,7 @@ impl Place {
     /// The paths in a directory, sorted.
     pub fn list(&self, dir: &Path) -> Result<Vec<PathBuf>> {
         let read = || fs::read_dir(dir)?.map(|e| e.map(|e| e.path())).collect::<io::Result<Vec<_>>>();
-        let mut paths =
-            read().map_err(|e| Error::failed(format!("cannot list {}: {e}", dir.display())))?;
+        let mut paths = read().map_err(|e| Error::failed(format!("cannot list {}: {e}", dir.display())))?;
         paths.sort();
         Ok(paths)
     }

@@ -76,11 +76,9 @@ impl Question {
 fn by_time(schema: &TableSchema) -> String {
     let key: Vec<String> = match &schema.key[..] {
         [] => schema.columns.iter().map(|c| quoted(&c.name)).collect(),
-        key => key
-            .iter()
-            .filter_map(|id| schema.columns.get(id.0 as usize))
-            .map(|c| quoted(&c.name))
-            .collect(),
+        key => {
+            key.iter().filter_map(|id| schema.columns.get(id.0 as usize)).map(|c| quoted(&c.name)).collect()
+        }
     };
     let [start, end, system_start, system_end] = TIMES.map(quoted);
     format!(
@@ -180,8 +178,9 @@ fn parts(options: &ExportOptions, meta: &TableMeta, schema: &TableSchema) -> Res
             return Err(Error::usage(format!("{} is partitioned by {} twice", meta.name, part.name)));
         }
         if !part.in_rows && schema.columns.iter().any(|c| c.name.eq_ignore_ascii_case(&part.name)) {
-            return Err(Error::usage(format!("{} has a column {} already", meta.name, part.name))
-                .hint(format!("give the partition another name: {} AS {}_part", part.expression, part.name)));
+            return Err(Error::usage(format!("{} has a column {} already", meta.name, part.name)).hint(
+                format!("give the partition another name: {} AS {}_part", part.expression, part.name),
+            ));
         }
     }
     Ok(parts)
@@ -198,8 +197,7 @@ fn column(name: &str) -> Part {
 /// What a word stands for in a layout.
 fn word(name: &str, layout: ExportLayout, meta: &TableMeta) -> Result<Option<Part>> {
     let start = quoted(TIMES[0]);
-    let derived =
-        |expression| Some(Part { name: name.to_owned(), in_rows: false, expression });
+    let derived = |expression| Some(Part { name: name.to_owned(), in_rows: false, expression });
     let missing = |what: &str, hint: &str| {
         Err(Error::usage(format!("the layout {layout} cannot be partitioned by {name}: {what}")).hint(hint))
     };

@@ -9,7 +9,9 @@ use super::place::Place;
 use super::question::Question;
 use super::split::{Files, Form};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sql::{Params, Point, Reader, ReaderSource, Session, SessionClocks, Settings, SqlError, SqlErrorKind};
+use crate::sql::{
+    Params, Point, Reader, ReaderSource, Session, SessionClocks, Settings, SqlError, SqlErrorKind,
+};
 use arrow::array::RecordBatch;
 use asofdb_storage::engine::{self, Snapshot};
 use asofdb_storage::schema::TableMeta;
@@ -26,6 +28,10 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(50);
 /// Name of the directory where rows are sorted that memory does not hold.
 const SORTING: &str = "sorting";
+/// Memory that sorting cannot do without.
+const SORT_BYTES_MIN: usize = 64 << 20;
+/// Rows of a sorted batch: merging holds one of every sorted part.
+const SORTED_BATCH_ROWS: usize = 1_024;
 /// Stack of the threads that answer; deep expressions need it.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -191,7 +197,8 @@ impl Export<'_> {
         let catalog = self.snapshot.catalog().clone();
         let meta = catalog.table(name).ok_or_else(|| {
             let names = catalog.tables.values().map(|t| t.name.as_str());
-            Error::failed(format!("there is no table {name}")).hint(crate::error::near_names_hint(name, names))
+            Error::failed(format!("there is no table {name}"))
+                .hint(crate::error::near_names_hint(name, names))
         })?;
         let schema = meta.schema_at(self.commit);
         let question = Question::new(self.options, meta, schema)?;
@@ -236,13 +243,14 @@ impl Export<'_> {
     }
 
     fn session(&self, dir: &Path) -> Result<Session> {
+        let sorted = self.options.order == ExportOrder::Time;
         let settings = Settings {
-            memory_bytes_max: self.options.memory_bytes_max,
+            memory_bytes_max: self.options.memory_bytes_max.max(SORT_BYTES_MIN),
             // Beside the data, and swept with it.
-            spill_directory: (self.options.order == ExportOrder::Time)
-                .then(|| dir.join(SORTING)),
+            spill_directory: sorted.then(|| dir.join(SORTING)),
             spill_bytes_max: u64::MAX,
             partitions: 1,
+            batch_rows: if sorted { SORTED_BATCH_ROWS } else { Settings::default().batch_rows },
             ..Settings::default()
         };
         if let Some(dir) = &settings.spill_directory {

@@ -95,8 +95,7 @@ impl Files {
                 return Err(Error::usage(format!("there is no column {} to partition by", part.name)));
             }
         }
-        let left_out =
-            |name: &str| form.parts.iter().any(|p| p.in_rows && p.name == name);
+        let left_out = |name: &str| form.parts.iter().any(|p| p.in_rows && p.name == name);
         let kept: Vec<usize> = (0..width).filter(|i| !left_out(schema.field(*i).name())).collect();
         if kept.is_empty() {
             return Err(Error::usage("every column is a partition column, and the files would be empty")
@@ -132,8 +131,8 @@ impl Files {
     /// Appends rows of the answer.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let columns = self.kept.iter().map(|i| batch.column(*i).clone()).collect();
-        let rows = RecordBatch::try_new(self.schema.clone(), columns)
-            .map_err(|e| wrong("write", "the rows", &e))?;
+        let rows =
+            RecordBatch::try_new(self.schema.clone(), columns).map_err(|e| wrong("write", "the rows", &e))?;
         let groups = self.groups(batch)?;
         let whole = groups.len() == 1;
         for (group, numbers) in groups {
@@ -149,9 +148,8 @@ impl Files {
     /// The rows of a batch by group, in order of the groups.
     fn groups(&self, batch: &RecordBatch) -> Result<BTreeMap<Group, Vec<u32>>> {
         let first = batch.num_columns() - self.form.parts.len();
-        let texts = |array: &ArrayRef| {
-            cast(array, &DataType::Utf8).map_err(|e| wrong("partition", "the rows", &e))
-        };
+        let texts =
+            |array: &ArrayRef| cast(array, &DataType::Utf8).map_err(|e| wrong("partition", "the rows", &e));
         let values: Vec<ArrayRef> = batch.columns()[first..].iter().map(texts).collect::<Result<_>>()?;
         let values: Vec<&StringArray> = values.iter().map(|v| v.as_string::<i32>()).collect();
         let ends = self.ends.map(|(valid, system)| (batch.column(valid), batch.column(system)));

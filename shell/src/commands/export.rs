@@ -90,7 +90,8 @@ fn options(args: &ExportArgs) -> Outcome<ExportOptions> {
 /// `now` is no bound: the latest is exported.
 fn point(option: &str, time: &Option<String>) -> Outcome<Option<Point>> {
     let Some(text) = time else { return Ok(None) };
-    let wrong = |e| Failure::usage(format!("{option}: {e}")).hint(format!("times are written {}", when::FORMS));
+    let wrong =
+        |e| Failure::usage(format!("{option}: {e}")).hint(format!("times are written {}", when::FORMS));
     Ok(match when::parse(text, store::now()).map_err(wrong)? {
         When::Now => None,
         When::Integer(n) => Some(Point::Integer(n)),

@@ -19,9 +19,7 @@ fn holds<T: ArrowPrimitiveType<Native = i64>>(batch: &RecordBatch, axis: &str, t
     let (start, end) = (column("START_AT"), column("END_AT"));
     let holds = |i| match t {
         None => end.is_null(i),
-        Some(t) => {
-            (start.is_null(i) || start.value(i) <= t) && (end.is_null(i) || end.value(i) > t)
-        }
+        Some(t) => (start.is_null(i) || start.value(i) <= t) && (end.is_null(i) || end.value(i) > t),
     };
     (0..batch.num_rows()).map(holds).collect()
 }

@@ -5,11 +5,12 @@ use super::fixture::{
     without,
 };
 use arrow::datatypes::{DataType, TimeUnit};
-use asofdb::export::{ExportCompression, ExportLayout, ExportOptions, ExportOrder, Manifest};
+use asofdb::export::{ExportCompression, ExportLayout, ExportOptions, ExportOrder, ExportProgress, Manifest};
 use asofdb::sql::Point;
 use asofdb::{ErrorKind, IntakeOptions, Store};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::fs::File;
+use std::ops::ControlFlow;
 
 fn layout(layout: ExportLayout) -> ExportOptions {
     ExportOptions { layout, ..ExportOptions::default() }
@@ -23,7 +24,8 @@ fn latest(store: &Store) -> Vec<Shown> {
 fn every_codec_holds_the_same_rows() {
     let fixture = Fixture::of_instants(1, 200);
     let mut sizes = Vec::new();
-    for (name, codec) in [("zstd", "ZSTD"), ("snappy", "SNAPPY"), ("gzip", "GZIP"), ("none", "UNCOMPRESSED")] {
+    for (name, codec) in [("zstd", "ZSTD"), ("snappy", "SNAPPY"), ("gzip", "GZIP"), ("none", "UNCOMPRESSED")]
+    {
         let compression: ExportCompression = name.parse().unwrap();
         let manifest = fixture.export(&ExportOptions { compression, ..layout(ExportLayout::Current) });
         let path = fixture.out().join("t").join(&manifest.files[0].path);
@@ -54,9 +56,14 @@ fn times_are_real_timestamps_and_open_ends_are_null() {
     }
     let notes = reader.metadata().file_metadata().key_value_metadata().unwrap();
     let note = |key: &str| notes.iter().find(|n| n.key == key).and_then(|n| n.value.clone()).unwrap();
-    assert_eq!((note("asof.table"), note("asof.layout"), note("asof.commit")), ("t".into(), "intervals".into(), "2".into()));
+    assert_eq!(
+        (note("asof.table"), note("asof.layout"), note("asof.commit")),
+        ("t".into(), "intervals".into(), "2".into())
+    );
     let rows: Vec<Shown> = read_file(&path).iter().flat_map(shown).collect();
-    assert!(rows.iter().all(|r| r["__END_AT"] == NULL && r["__SYSTEM_END_AT"] == NULL && r["__START_AT"] != NULL));
+    assert!(
+        rows.iter().all(|r| r["__END_AT"] == NULL && r["__SYSTEM_END_AT"] == NULL && r["__START_AT"] != NULL)
+    );
 }
 
 #[test]
@@ -70,7 +77,9 @@ fn the_history_has_every_event_by_day_and_by_operation() {
     let report = fixture.store.export("t", &whole, &plain).unwrap();
     assert_eq!(checked(&report, "t").files.len(), 1);
     assert_eq!(sorted(rows.clone()), sorted(read(&whole.join("t"))));
-    for column in ["_operation", "_cdc_timestamp", "_processed_at", "_source_db", "_source_table", "__START_AT"] {
+    for column in
+        ["_operation", "_cdc_timestamp", "_processed_at", "_source_db", "_source_table", "__START_AT"]
+    {
         assert!(rows[0].contains_key(column), "{column}");
     }
     let split = ExportOptions { by_operation: true, ..plain };
@@ -86,10 +95,8 @@ fn conditions_and_clocks_narrow_the_rows() {
     let all = read_of(&fixture, &layout(ExportLayout::Current));
     let filter = Some("id > 3 AND region = 'north'".to_owned());
     let some = read_of(&fixture, &ExportOptions { filter, ..layout(ExportLayout::Current) });
-    let wanted: Vec<Shown> = all
-        .into_iter()
-        .filter(|r| r["id"].parse::<i64>().unwrap() > 3 && r["region"] == "north")
-        .collect();
+    let wanted: Vec<Shown> =
+        all.into_iter().filter(|r| r["id"].parse::<i64>().unwrap() > 3 && r["region"] == "north").collect();
     assert!(!wanted.is_empty());
     assert_eq!(some, wanted);
     let at = super::fixture::instant(12);
@@ -146,7 +153,10 @@ fn widened_columns_have_one_type_in_all_files() {
     }
     let first = ExportOptions { commit: Some(Point::Integer(1)), ..layout(ExportLayout::Current) };
     let v = |m: &Manifest| m.columns.iter().find(|c| c.0 == "v").unwrap().1.clone();
-    assert_eq!((v(&fixture.export(&first)), v(&fixture.export(&layout(ExportLayout::Current)))), ("Int64".into(), "Utf8".into()));
+    assert_eq!(
+        (v(&fixture.export(&first)), v(&fixture.export(&layout(ExportLayout::Current)))),
+        ("Int64".into(), "Utf8".into())
+    );
 }
 
 #[test]
@@ -197,26 +207,42 @@ fn large_exports_stay_within_their_memory() {
     let fixture = Fixture::empty();
     let mut dice = Dice(3);
     let line = |i: usize, dice: &mut Dice| {
-        format!("{{\"id\":{i},\"v\":\"{}-{}\",\"at\":{i},\"known\":{i}}}", dice.below(u32::MAX as u64), "x".repeat(100))
+        let v = format!("{}-{}", dice.below(u32::MAX as u64), "x".repeat(1_000));
+        format!("{{\"id\":{i},\"v\":\"{v}\",\"at\":{i},\"known\":{i}}}")
     };
-    let lines: Vec<String> = (0..20_000).map(|i| line(i, &mut dice)).collect();
+    let lines: Vec<String> = (0..30_000).map(|i| line(i, &mut dice)).collect();
     fixture.take(&lines, &IntakeOptions { batch: None, ..upserts() });
-    let small = ExportOptions { memory_bytes_max: 1 << 20, file_bytes_max: 60_000, ..ExportOptions::default() };
+    let small =
+        ExportOptions { memory_bytes_max: 1 << 20, file_bytes_max: 20_000, ..ExportOptions::default() };
     let manifest = fixture.export(&small);
-    assert_eq!(manifest.rows, 20_000);
+    assert_eq!(manifest.rows, 30_000);
     assert!(manifest.files.len() >= 3, "files are closed when they are long: {}", manifest.files.len());
-    let rows = read(&fixture.out().join("t"));
-    let sorting = ExportOptions { order: ExportOrder::Time, memory_bytes_max: 8 << 20, ..small };
-    assert_eq!(fixture.export(&sorting).rows, 20_000);
-    assert_eq!(sorted(read(&fixture.out().join("t"))), sorted(rows));
-    assert!(!fixture.out().join("t/../sorting").exists(), "nothing is left of the sorting");
+    let rows = sorted(read(&fixture.out().join("t")));
+    let sorting = fixture.out().join(".asof-export/table-t/000002.partial/t/sorting");
+    let mut spilled = false;
+    let mut watch = |_: &ExportProgress| {
+        spilled |= walkdir::WalkDir::new(&sorting).into_iter().flatten().any(|e| e.file_type().is_file());
+        ControlFlow::Continue(())
+    };
+    let options = ExportOptions { order: ExportOrder::Time, ..small };
+    let report = fixture.store.export_watched("t", fixture.out(), &options, &mut watch).unwrap();
+    assert!(spilled, "sorting went to disk");
+    assert_eq!(checked(&report, "t").rows, 30_000);
+    assert_eq!(sorted(read(&fixture.out().join("t"))), rows);
+    let left = std::fs::read_dir(fixture.out().join("t/..")).unwrap();
+    let left: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "nothing is left of the sorting: {left:?}");
 }
 
 #[test]
 fn what_makes_no_sense_is_refused_in_words() {
     let fixture = Fixture::of_steps(1, 20);
     let refused = |options: ExportOptions| fixture.store.export("t", fixture.out(), &options).unwrap_err();
-    let by = |text: &str, layout| ExportOptions { partition_by: Some(text.into()), layout, ..ExportOptions::default() };
+    let by = |text: &str, layout| ExportOptions {
+        partition_by: Some(text.into()),
+        layout,
+        ..ExportOptions::default()
+    };
     let current = layout(ExportLayout::Current);
     let history = layout(ExportLayout::History);
     for (options, word) in [
@@ -244,7 +270,10 @@ fn what_makes_no_sense_is_refused_in_words() {
     assert!(!fixture.out().join("t").exists());
     let e = fixture.store.export("u", fixture.out(), &ExportOptions::default()).unwrap_err();
     assert_eq!((e.message(), &e.hints()[0][..]), ("there is no table u", "there are: t"));
-    let e = fixture.store.export("t", fixture.dir.path().join("store/out"), &ExportOptions::default()).unwrap_err();
+    let e = fixture
+        .store
+        .export("t", fixture.dir.path().join("store/out"), &ExportOptions::default())
+        .unwrap_err();
     assert!(e.message().contains("own directory"), "{e}");
 }
 

@@ -127,7 +127,8 @@ impl Fixture {
 
     /// Exports table `t`, checks what was written against its manifest and hands the manifest back.
     pub fn export(&self, options: &ExportOptions) -> Manifest {
-        let report = self.store.export("t", self.out(), options).unwrap_or_else(|e| panic!("{e} {:?}", e.hints()));
+        let report =
+            self.store.export("t", self.out(), options).unwrap_or_else(|e| panic!("{e} {:?}", e.hints()));
         checked(&report, "t")
     }
 }
@@ -191,7 +192,8 @@ fn hive_value(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
-        let code = (*first == b'%').then(|| u8::from_str_radix(std::str::from_utf8(&tail[..2]).unwrap(), 16).unwrap());
+        let code = (*first == b'%')
+            .then(|| u8::from_str_radix(std::str::from_utf8(&tail[..2]).unwrap(), 16).unwrap());
         bytes.push(code.unwrap_or(*first));
         rest = if code.is_some() { &tail[2..] } else { tail };
     }

@@ -49,7 +49,8 @@ fn odd_values_come_back_from_the_names_of_directories() {
         assert_eq!(manifest.files.len(), ODD.len() + 1, "one directory a value");
         let rows = super::fixture::without(read(&fixture.out().join("t")), &["big one"]);
         assert_eq!(sorted(rows), sorted(ours.clone()), "by {partition_by}");
-        let values: BTreeSet<_> = manifest.files.iter().map(|f| f.partition.values().next().cloned()).collect();
+        let values: BTreeSet<_> =
+            manifest.files.iter().map(|f| f.partition.values().next().cloned()).collect();
         assert_eq!(values.len(), ODD.len() + 1);
     }
     assert!(ours.iter().any(|r| r["v"] == NULL));
@@ -92,7 +93,10 @@ fn more_partitions_than_open_files_lose_nothing() {
         ..ExportOptions::default()
     };
     let manifest = fixture.export(&options);
-    assert_eq!((manifest.rows, manifest.files.iter().map(|f| &f.partition).collect::<BTreeSet<_>>().len()), (400, 200));
+    assert_eq!(
+        (manifest.rows, manifest.files.iter().map(|f| &f.partition).collect::<BTreeSet<_>>().len()),
+        (400, 200)
+    );
     let ours = fixture.store.table("t").unwrap().as_of(None, None).unwrap();
     assert_eq!(sorted(read(&fixture.out().join("t"))), sorted(ours.iter().flat_map(shown).collect()));
 }

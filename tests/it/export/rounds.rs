@@ -70,7 +70,8 @@ fn readers_see_one_commit_whole_while_events_come_in() {
         checked(&last, "u");
     }
     let intervals = read(&fixture.out().join("u")).len();
-    let alone = fixture.store.export("u", fixture.dir.path().join("alone"), &ExportOptions::default()).unwrap();
+    let alone =
+        fixture.store.export("u", fixture.dir.path().join("alone"), &ExportOptions::default()).unwrap();
     assert_eq!(alone.tables[0].rows as usize, intervals);
 }
 
