@@ -187,9 +187,87 @@ fn parquet_and_arrow_go_to_pipes() {
     assert_eq!((&out[..4], &out[out.len() - 4..]), (&b"PAR1"[..], &b"PAR1"[..]));
     let (code, _, err) = run(asof(dir.path()).args(["export", "s", "t", "out"]));
     assert_eq!(code, 0, "{err}");
-    assert!(std::fs::read(dir.path().join("out/t.parquet")).unwrap().starts_with(b"PAR1"));
+    let mut files = std::fs::read_dir(dir.path().join("out/t")).unwrap().map(|e| e.unwrap().path());
+    assert!(std::fs::read(files.next().unwrap()).unwrap().starts_with(b"PAR1"));
     let (code, _, err) = run(asof(dir.path()).args(["export", "s", "tt", "out"]));
     assert_eq!((code, err.as_str()), (1, "error: there is no table tt\nhint: did you mean t?\n"));
+}
+
+/// Exports again and again, killed at some moment each time: what is there is always whole.
+#[cfg(unix)]
+#[test]
+fn a_killed_export_leaves_the_one_before_it() {
+    let dir = store();
+    let export = |dir: &Path| {
+        let mut command = asof(dir);
+        command.args(["export", "s", "t", "out", "--partition-by", "id", "-q"]).stdin(Stdio::null());
+        command
+    };
+    assert_eq!(run(&mut export(dir.path())).0, 0);
+    for n in 0..12 {
+        let mut child = export(dir.path()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 * n));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let table = dir.path().join("out/t");
+        let manifest = asofdb::export::Manifest::read(&table).unwrap();
+        manifest.verify(&table).unwrap();
+        assert_eq!(manifest.rows, 2);
+    }
+    assert_eq!(run(&mut export(dir.path())).0, 0);
+    let left = std::fs::read_dir(dir.path().join("out/.asof-export/table-t")).unwrap().count();
+    assert_eq!(left, 3, "one generation, the link and the lock");
+}
+
+/// Rounds come while an intake waits for more, and a failure of the last one says that events are stored.
+#[cfg(unix)]
+#[test]
+fn an_intake_exports_at_an_interval() {
+    use std::io::Write;
+    let dir = store();
+    let options = ["--table", "t", "--key", "id", "--source-name", "pipe", "--batch", "1"];
+    let rounds = ["--export-to", "out", "--export-every", "20ms", "--export-layout", "current"];
+    let start = || {
+        let mut child = asof(dir.path())
+            .args(["ingest", "s", "-"])
+            .args(options)
+            .args(rounds)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().unwrap();
+        (child, stdin)
+    };
+    let rows = || asofdb::export::Manifest::read(dir.path().join("out/t")).map_or(0, |m| m.rows);
+    let (child, mut stdin) = start();
+    let mut last = rows();
+    for id in 10..12 {
+        writeln!(stdin, "{{\"id\":{id},\"v\":\"x\"}}").unwrap();
+        let since = Instant::now();
+        while rows() == last && since.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        last = rows();
+    }
+    assert!(last >= 2, "rounds came while the intake was waiting: {last} rows");
+    drop(stdin);
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert_eq!(rows(), 4, "the last export is of everything");
+    std::fs::remove_file(dir.path().join("out/t")).unwrap();
+    std::fs::write(dir.path().join("out/t"), "mine").unwrap();
+    std::fs::write(dir.path().join("more.ndjson"), "{\"id\":12,\"v\":\"x\"}\n").unwrap();
+    let more = ["ingest", "s", "more.ndjson", "--table", "t", "--key", "id"];
+    let output = asof(dir.path()).args(more).args(rounds).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(err.contains("the last export failed") && err.contains("every event is stored"), "{err}");
+    let (_, out, _) = run(asof(dir.path()).args(["sql", "s", "SELECT count(*) AS n FROM t"]));
+    assert_eq!(
+        (out.as_str(), std::fs::read_to_string(dir.path().join("out/t")).unwrap()),
+        ("n\n5\n", "mine".into())
+    );
 }
 
 #[test]

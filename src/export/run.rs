@@ -13,7 +13,7 @@ use crate::sql::{
     Params, Point, Reader, ReaderSource, Session, SessionClocks, Settings, SqlError, SqlErrorKind,
 };
 use arrow::array::RecordBatch;
-use asofdb_storage::engine::{self, Snapshot};
+use asofdb_storage::engine::{self, Catalog, Snapshot};
 use asofdb_storage::schema::TableMeta;
 use asofdb_storage::time::{CommitSeq, format_instant};
 use futures::StreamExt;
@@ -103,6 +103,10 @@ pub(crate) fn export_at(
     watch: &mut Watch<'_>,
 ) -> Result<ExportReport> {
     options.validate()?;
+    // Nothing is made for an export that cannot be.
+    let commit = commit(snapshot, options)?;
+    let meta = found(snapshot.catalog(), table)?;
+    Question::new(options, meta, meta.schema_at(commit))?;
     let target = Target::open(place, dest, &format!("table-{}", file_stem(table)), 0)?;
     export_set(snapshot, &[table], &target, options, watch)
 }
@@ -169,6 +173,14 @@ fn same_layout(path: &Path, layout: ExportLayout) -> Result<()> {
     }
 }
 
+/// The table called `name`.
+fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<TableMeta>> {
+    catalog.table(name).ok_or_else(|| {
+        let names = catalog.tables.values().map(|t| t.name.as_str());
+        Error::failed(format!("there is no table {name}")).hint(crate::error::near_names_hint(name, names))
+    })
+}
+
 /// The commit that is exported.
 fn commit(snapshot: &Snapshot, options: &ExportOptions) -> Result<CommitSeq> {
     let newest = snapshot.commit();
@@ -195,11 +207,7 @@ impl Export<'_> {
     /// Writes the files and the manifest of one table.
     async fn table(&mut self, name: &str, stem: &str, notices: &mut Vec<String>) -> Result<Manifest> {
         let catalog = self.snapshot.catalog().clone();
-        let meta = catalog.table(name).ok_or_else(|| {
-            let names = catalog.tables.values().map(|t| t.name.as_str());
-            Error::failed(format!("there is no table {name}"))
-                .hint(crate::error::near_names_hint(name, names))
-        })?;
+        let meta = found(&catalog, name)?;
         let schema = meta.schema_at(self.commit);
         let question = Question::new(self.options, meta, schema)?;
         let dir = self.generation.table_dir(stem);

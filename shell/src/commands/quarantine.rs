@@ -120,6 +120,10 @@ fn replay(args: &IngestArgs, manner: Manner) -> Outcome {
         })
     };
     let numbers = places.rest.iter().map(number).collect::<Outcome<Vec<u64>>>()?;
+    if args.flow.export_to.is_some() {
+        return Err(Failure::usage("--export-to goes with asof ingest")
+            .hint("asof export STORE TABLE DEST exports what the replay has stored"));
+    }
     let options = super::ingest::options(args)?;
     let store = store::upkeep(&places.store)?;
     let report = store.replay_quarantine(&numbers, &options).map_err(|e| store::failure(&e))?;
