@@ -1,6 +1,7 @@
 //! What to export, and in which form.
 
-use crate::error::{Error, Result, near_names_hint};
+use crate::error::{Error, Result};
+use crate::near::near_names_hint;
 use crate::sql::Point;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use std::fmt;

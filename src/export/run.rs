@@ -177,7 +177,7 @@ fn same_layout(path: &Path, layout: ExportLayout) -> Result<()> {
 fn found<'c>(catalog: &'c Catalog, name: &str) -> Result<&'c Arc<TableMeta>> {
     catalog.table(name).ok_or_else(|| {
         let names = catalog.tables.values().map(|t| t.name.as_str());
-        Error::failed(format!("there is no table {name}")).hint(crate::error::near_names_hint(name, names))
+        Error::failed(format!("there is no table {name}")).hint(crate::near::near_names_hint(name, names))
     })
 }
 
