@@ -1,7 +1,8 @@
 //! Answers: rows as they come, and what was applied to get them.
 
 use super::clock::Applied;
-use super::error::{SqlError, SqlErrorKind, from_datafusion};
+use super::deadline::Deadline;
+use super::error::{SqlError, from_datafusion};
 use asofdb_storage::time::CommitSeq;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -10,8 +11,6 @@ use datafusion::execution::SendableRecordBatchStream;
 use futures::{Stream, StreamExt, TryStreamExt};
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// Batches of an answer. Dropping it cancels the query.
 pub type AnswerStream = Pin<Box<dyn Stream<Item = Result<RecordBatch, SqlError>> + Send>>;
@@ -96,25 +95,16 @@ impl Params {
     }
 }
 
-/// The error of a statement that took too long.
-pub(crate) fn timed_out(timeout: Duration) -> SqlError {
-    SqlError::new(SqlErrorKind::Timeout, format!("the statement took longer than {timeout:?}"))
-        .hint("narrow it, or raise the limit: SET asof.timeout = '5m'")
-}
-
 /// Batches until the deadline; errors become ours.
-pub(crate) fn bounded_stream(
-    stream: SendableRecordBatchStream,
-    limit: Option<(Instant, Duration)>,
-) -> AnswerStream {
+pub(crate) fn bounded_stream(stream: SendableRecordBatchStream, deadline: Option<Deadline>) -> AnswerStream {
     let translated = stream.map(|b| b.map_err(|e| from_datafusion(&e)));
-    let Some((deadline, timeout)) = limit else { return Box::pin(translated) };
-    Box::pin(futures::stream::unfold(Some(translated), move |state| async move {
-        let mut stream = state?;
-        match tokio::time::timeout_at(deadline, stream.next()).await {
+    let Some(deadline) = deadline else { return Box::pin(translated) };
+    Box::pin(futures::stream::unfold(Some((translated, deadline)), move |state| async move {
+        let (mut stream, mut deadline) = state?;
+        match deadline.bound(stream.next()).await {
             Ok(None) => None,
-            Ok(Some(item)) => Some((item, Some(stream))),
-            Err(_) => Some((Err(timed_out(timeout)), None)),
+            Ok(Some(item)) => Some((item, Some((stream, deadline)))),
+            Err(e) => Some((Err(e), None)),
         }
     }))
 }

@@ -12,6 +12,7 @@ mod catalog;
 mod clause;
 mod clock;
 mod context;
+mod deadline;
 mod error;
 mod functions;
 mod keys;
@@ -28,6 +29,7 @@ mod session;
 mod settings;
 mod table;
 mod token;
+mod yielding;
 
 pub use answer::{Answer, AnswerStream, Params};
 pub use clause::Axis;

@@ -1,9 +1,10 @@
 //! Sessions: what the shell and the library ask questions through.
 
-use super::answer::{Answer, Params, bounded_stream, timed_out};
+use super::answer::{Answer, Params, bounded_stream};
 use super::bound::Evaluation;
 use super::clause::Axis;
 use super::context::{ScanSettings, SessionClocks};
+use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
 use super::plan::{Planned, Planner};
 use super::reader::ReaderSource;
@@ -22,8 +23,6 @@ use datafusion::prelude::SessionConfig;
 use futures::StreamExt;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// A session: its clocks, its settings, its memory. One statement after the other, or several at
 /// once from several tasks. `run` and the streams of its answers need a tokio runtime with timers.
@@ -175,7 +174,7 @@ impl Session {
         evaluation: Evaluation,
     ) -> Result<Answer, SqlError> {
         let shown = self.shown();
-        let limit = shown.timeout.map(|t| (Instant::now() + t, t));
+        let mut deadline = shown.timeout.map(Deadline::after).transpose()?;
         let planner = Planner {
             reader: self.source.pin()?,
             clocks: shown.clocks,
@@ -187,13 +186,14 @@ impl Session {
             now,
             evaluation,
         };
-        let Planned { context, plan, task, applied } = self.plan_apart(planner, tokens, limit).await?;
+        let Planned { context, plan, task, applied } =
+            self.plan_apart(planner, tokens, deadline.as_mut()).await?;
         let schema = plan.schema();
         let stream =
             datafusion::physical_plan::execute_stream(plan, task).map_err(|e| from_datafusion(&e))?;
         Ok(Answer {
             schema,
-            stream: bounded_stream(stream, limit),
+            stream: bounded_stream(stream, deadline),
             applied,
             notices: context.take_notices(),
             commit: context.reader.commit(),
@@ -206,7 +206,7 @@ impl Session {
         &self,
         planner: Planner,
         tokens: Vec<TokenWithSpan>,
-        limit: Option<(Instant, Duration)>,
+        deadline: Option<&mut Deadline>,
     ) -> Result<Planned, SqlError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         let runtime = tokio::runtime::Handle::current();
@@ -223,12 +223,9 @@ impl Session {
             .map_err(|e| {
                 SqlError::new(super::error::SqlErrorKind::Limit, format!("no thread to plan on: {e}"))
             })?;
-        let received = match limit {
+        let received = match deadline {
             None => receiver.await,
-            Some((deadline, timeout)) => match tokio::time::timeout_at(deadline, receiver).await {
-                Ok(received) => received,
-                Err(_) => return Err(timed_out(timeout)),
-            },
+            Some(deadline) => deadline.bound(receiver).await?,
         };
         received.unwrap_or_else(|_| Err(planning_failed()))
     }
@@ -283,6 +280,7 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
         .with_runtime_env(runtime)
         .with_query_planner(Arc::new(super::per_row_exec::AsofQueryPlanner))
         .with_analyzer_rule(Arc::new(super::arithmetic::CheckedArithmetic))
+        .with_physical_optimizer_rule(Arc::new(super::yielding::YieldingJoins))
         .build();
     let sum = AggregateUDF::new_from_impl(super::arithmetic::WideSum::new());
     datafusion::execution::FunctionRegistry::register_udaf(&mut state, Arc::new(sum))?;

@@ -91,9 +91,30 @@ fn h9_an_endless_query_ends_at_its_timeout() {
         let begun = Instant::now();
         let e = f.error(sql);
         assert_eq!(e.kind, SqlErrorKind::Timeout, "{sql}: {e:?}");
-        assert!(begun.elapsed() < Duration::from_secs(3), "{sql}: {:?}", begun.elapsed());
+        // Far more than it takes, so that a busy machine is no fault; without the timeout it takes days.
+        assert!(begun.elapsed() < Duration::from_secs(60), "{sql}: {:?}", begun.elapsed());
     }
     assert_eq!(f.rows("SELECT count(*) FROM orders"), ["2"]);
+}
+
+#[test]
+fn h9_the_timeout_passes_while_all_threads_of_the_runtime_compute() {
+    let f = Fixture::with(Settings { timeout: Some(Duration::from_millis(300)), ..Settings::default() });
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for _ in 0..f.runtime.metrics().num_workers() {
+        let done = done.clone();
+        f.runtime.spawn(async move {
+            let begun = Instant::now();
+            while !done.load(std::sync::atomic::Ordering::SeqCst) && begun.elapsed() < Duration::from_secs(30)
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+    }
+    let e = f.error("SELECT count(*) FROM generate_series(1, 1000000000000)");
+    assert_eq!(e.kind, SqlErrorKind::Timeout, "{e:?}");
+    assert!(f.runtime.metrics().num_alive_tasks() > 0, "the timeout waited for the threads");
+    done.store(true, std::sync::atomic::Ordering::SeqCst);
 }
 
 #[test]
