@@ -6,6 +6,7 @@ use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages,
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
 use crate::quarantine::{QuarantineEntry, WaitingMessages};
+use crate::sql::{Params, Rows, Session, Settings};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
 use asofdb_storage::engine::{
@@ -249,6 +250,42 @@ impl Store {
             }
             _ => Ok(dest),
         }
+    }
+
+    /// A session for questions in SQL (`docs/sql.md`), with clocks of its own: `SET asof.valid_time`
+    /// holds for what is asked after it. The running clock is the store's.
+    ///
+    /// # Errors
+    /// `Failed` if the session cannot be made.
+    pub fn session(&self) -> Result<Session> {
+        self.session_with(Settings::default())
+    }
+
+    /// As [`Store::session`], with limits of memory, time and threads, and a directory to spill to.
+    ///
+    /// # Errors
+    /// As [`Store::session`], and if the directory cannot be used.
+    pub fn session_with(&self, settings: Settings) -> Result<Session> {
+        let clock = self.engine.clone();
+        Ok(Session::new(Arc::new(self.engine.clone()), settings, Arc::new(move || clock.now_us()))?)
+    }
+
+    /// Runs one statement of SQL in a session of its own and waits for all its rows. Asynchronous
+    /// code, and answers too big for memory, take [`Store::session`].
+    ///
+    /// # Errors
+    /// `Failed` if the statement is wrong or fails, with the place in it and what to do; else those
+    /// of the store.
+    pub fn sql(&self, text: &str) -> Result<Rows> {
+        self.sql_with(text, &Params::none())
+    }
+
+    /// As [`Store::sql`], with values for `$1`, `?` and `$name`.
+    ///
+    /// # Errors
+    /// As [`Store::sql`], and if a parameter has no value.
+    pub fn sql_with(&self, text: &str, params: &Params) -> Result<Rows> {
+        Ok(self.session()?.ask(text, params)?)
     }
 
     /// A table as of the newest commit; the handle never sees later ones.

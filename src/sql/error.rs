@@ -87,6 +87,25 @@ impl From<SqlError> for DataFusionError {
     }
 }
 
+/// The place goes into the message: callers of the library have no caret to draw.
+impl From<SqlError> for crate::Error {
+    fn from(e: SqlError) -> crate::Error {
+        use asofdb_storage::engine::ErrorKind as Storage;
+        let kind = match e.kind {
+            SqlErrorKind::Timeout => crate::ErrorKind::Timeout,
+            SqlErrorKind::Storage(Storage::Busy) => crate::ErrorKind::Busy,
+            SqlErrorKind::Storage(Storage::Damaged) => crate::ErrorKind::Damaged,
+            _ => crate::ErrorKind::Failed,
+        };
+        let message = match e.place {
+            Some(p) => format!("{} (line {}, column {})", e.message, p.line, p.column),
+            None => e.message,
+        };
+        let error = crate::Error::new(kind, message);
+        e.hint.into_iter().fold(error, crate::Error::hint)
+    }
+}
+
 /// Wraps an error of the store so that it passes through DataFusion unharmed.
 pub(crate) fn storage_error(e: asofdb_storage::engine::Error) -> DataFusionError {
     SqlError::from(e).into()

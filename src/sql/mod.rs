@@ -7,6 +7,7 @@
 
 mod answer;
 mod arithmetic;
+mod ask;
 mod bound;
 mod catalog;
 mod clause;
@@ -32,6 +33,7 @@ mod token;
 mod yielding;
 
 pub use answer::{Answer, AnswerStream, Params};
+pub use ask::Rows;
 pub use clause::Axis;
 pub use clock::{Applied, AppliedCommit, AppliedTime, Point, describe_range, parse_point};
 pub use context::SessionClocks;

@@ -6,6 +6,7 @@ use super::clause::Axis;
 use super::context::{ScanSettings, SessionClocks};
 use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
+use super::functions::{FUNCTION_NAMES, UNSUPPORTED_NAMES};
 use super::plan::{Planned, Planner};
 use super::reader::ReaderSource;
 use super::settings::{Clock, Setting, SettingStatement, Settings, Shown, read_setting, setting_value};
@@ -62,6 +63,23 @@ impl Session {
     /// Sets the clocks, as `SET asof.…` does.
     pub fn set_clocks(&self, clocks: SessionClocks) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clocks = clocks;
+    }
+
+    /// The streams that a scan is split into.
+    pub(crate) fn partitions(&self) -> usize {
+        self.settings.partitions
+    }
+
+    /// Names of every function that a statement may call, table functions included, sorted.
+    pub fn functions(&self) -> Vec<String> {
+        let table = FUNCTION_NAMES.iter().filter(|f| !UNSUPPORTED_NAMES.contains(f));
+        let mut names: Vec<String> = table.map(|f| (*f).to_owned()).collect();
+        names.extend(self.base.scalar_functions().keys().cloned());
+        names.extend(self.base.aggregate_functions().keys().cloned());
+        names.extend(self.base.window_functions().keys().cloned());
+        names.sort();
+        names.dedup();
+        names
     }
 
     fn shown(&self) -> Shown {

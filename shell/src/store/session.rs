@@ -18,50 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
-/// Table functions and the functions that people use most, for completion.
-const FUNCTIONS: [&str; 40] = [
-    "history",
-    "intervals",
-    "scd2",
-    "changes",
-    "belief_diff",
-    "timeline",
-    "why",
-    "quarantine",
-    "sources",
-    "commits",
-    "ties",
-    "files",
-    "late",
-    "period_overlaps",
-    "period_contains",
-    "period_precedes",
-    "count",
-    "sum",
-    "avg",
-    "min",
-    "max",
-    "coalesce",
-    "nullif",
-    "now",
-    "date_trunc",
-    "date_part",
-    "to_timestamp",
-    "lower",
-    "upper",
-    "length",
-    "substr",
-    "trim",
-    "round",
-    "abs",
-    "concat",
-    "replace",
-    "row_number",
-    "lag",
-    "lead",
-    "array_agg",
-];
-
 /// An open session.
 pub struct Live {
     engine: Engine,
@@ -76,11 +32,7 @@ impl Live {
     pub fn open(store: &Store, params: &[(String, String)], explain: bool) -> Outcome<Live> {
         let engine = store.engine().clone();
         let settings = Settings { spill_directory: Some(std::env::temp_dir()), ..Settings::default() };
-        let new = || {
-            Session::new(Arc::new(engine.clone()), settings.clone(), Arc::new(super::now))
-                .map(Arc::new)
-                .map_err(|e| failure(e, ""))
-        };
+        let new = || store.session_with(settings.clone()).map(Arc::new).map_err(|e| super::failure(&e));
         let session = new()?;
         let probe = if explain { Some(new()?) } else { None };
         let params = params.iter().fold(Params::none(), |all, (name, value)| all.with_text(name, value));
@@ -271,7 +223,7 @@ impl Backend for Live {
         let snapshot = self.engine.pin();
         let mut tables: Vec<TableNames> = snapshot.catalog().tables.values().map(|t| table(t)).collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
-        Names { tables, functions: FUNCTIONS.map(str::to_owned).to_vec() }
+        Names { tables, functions: self.session.functions() }
     }
 
     fn clocks(&self) -> Clocks {

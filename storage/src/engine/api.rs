@@ -126,6 +126,11 @@ impl Engine {
         &self.inner.shared.dir
     }
 
+    /// The clock that the engine was given: microseconds since 1970-01-01T00:00:00Z.
+    pub fn now_us(&self) -> i64 {
+        self.inner.shared.components.clock.now_us()
+    }
+
     /// Pins the newest commit. Never blocks on writers.
     pub fn pin(&self) -> Snapshot {
         Snapshot { view: self.inner.shared.view(), shared: self.inner.shared.clone() }
