@@ -89,6 +89,9 @@ impl TableIntake {
             let slot = t.slot(&c.name);
             let slot = &mut t.slots[slot as usize];
             slot.column = Some(c.id);
+            if let Some(now) = slot.declared.filter(|now| c.declared && *now != c.ty) {
+                return Err(type_changed(&meta.name, c, now));
+            }
             slot.declared = slot.declared.or(c.declared.then_some(c.ty));
         }
         t.columns = schema.columns.clone();
@@ -254,6 +257,16 @@ impl TableIntake {
 /// The name of a key column of a message.
 pub fn key_name<'a>(c: &Column<'a>) -> &'a str {
     if c.name.is_empty() { UNNAMED_KEY } else { c.name }
+}
+
+/// Stored values have the declared type, so another one cannot hold beside it.
+fn type_changed(table: &str, column: &schema::Column, now: ColumnType) -> Error {
+    let (name, then) = (&column.name, column.ty.name());
+    Error::usage(format!(
+        "column {name} of table {table} is declared as {then}, and this intake declares {}",
+        now.name()
+    ))
+    .hint("give the same type or none, or take these events into another table with --table")
 }
 
 fn key_changed(table: &str, ours: &[&str], theirs: &[impl AsRef<str>]) -> Error {

@@ -28,6 +28,7 @@ impl Messages for Feed {
             image.extend(v.map(|cell| Column { name: "v", cell }));
             let mut change =
                 Change { table: Some("t"), key: &key, full: op == Op::Delete, ..Change::new(op) };
+            change.fields = &image;
             change.image = if op == Op::Delete { &[] } else { &image };
             (change.declared.valid_from, change.declared.system) = (time(valid), time(system));
             let place = Place {
@@ -154,4 +155,40 @@ fn b6_a_placeholder_inherits_or_is_unknown_which_shows_as_null_and_equals_it() {
         .map(|batch| EventColumns::new(batch).unwrap())
         .map(|events| (0..events.len()).filter(|i| events.is_unknown(*i, ColumnId(1))).count());
     assert_eq!(unknown.sum::<usize>(), 2);
+}
+
+#[test]
+fn b14_a_declared_type_is_not_declared_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::create(dir.path().join("s")).unwrap();
+    let declared = |name: &str| Some(name.parse().unwrap());
+    // What was taken before comes again, so that positions go on.
+    let ingest = |columns: Option<&str>, before: i64, cells: &[Cell<'static>]| {
+        let options = IntakeOptions {
+            valid: declared("_v"),
+            system: declared("_s"),
+            columns: columns.map(|c| c.parse().unwrap()),
+            ..IntakeOptions::default()
+        };
+        let all = (0..before).map(|_| Cell::Int(0)).chain(cells.iter().copied());
+        let events = all.enumerate().map(|(i, v)| (Op::Upsert, 0, 0, i as i64, Some(v))).collect();
+        store.ingest_messages(&mut Feed(events), &options, &mut |_| ControlFlow::Continue(()))
+    };
+    let rows = || {
+        let at = ScanKind::Rows { valid: FOREVER, system: FOREVER };
+        scan(&store, at).iter().map(RecordBatch::num_rows).sum::<usize>()
+    };
+    ingest(Some("id bigint, v bigint"), 0, &[Cell::Int(5)]).unwrap();
+    for (columns, said) in [("id bigint, v text", "column v"), ("id text, v bigint", "column id")] {
+        let e = ingest(Some(columns), 1, &[Cell::Text("abc")]).unwrap_err();
+        assert_eq!(e.kind(), asofdb::ErrorKind::Usage, "{e}");
+        assert!(e.to_string().contains(said) && e.to_string().contains("bigint"), "{e}");
+        assert_eq!(rows(), 1, "{columns}");
+    }
+    // The same types, or none: what does not fit goes to the quarantine as before.
+    for (n, columns) in [Some("id bigint, v bigint"), Some("id, v"), None].into_iter().enumerate() {
+        let report = ingest(columns, 1 + 2 * n as i64, &[Cell::Text("abc"), Cell::Int(6)]).unwrap();
+        assert_eq!((report.accepted, report.quarantined), (1, 1), "{columns:?}: {report}");
+        assert_eq!(rows(), n + 2, "{columns:?}");
+    }
 }
