@@ -2,7 +2,6 @@
 //! whole directories find nothing but Parquet.
 
 use super::options::ExportLayout;
-use super::place::hexadecimal;
 use crate::error::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -123,7 +122,7 @@ fn digest(path: &Path) -> std::io::Result<(u64, String)> {
     let (mut sha256, mut bytes, mut buffer) = (Sha256::new(), 0, vec![0; 256 << 10]);
     loop {
         match file.read(&mut buffer)? {
-            0 => return Ok((bytes, hexadecimal(&sha256.finalize()))),
+            0 => return Ok((bytes, asofdb_storage::hex::encode(&sha256.finalize()))),
             n => {
                 sha256.update(&buffer[..n]);
                 bytes += n as u64;

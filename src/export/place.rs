@@ -1,6 +1,7 @@
 //! The few things an export asks of a file system, each a step that a test can make fail.
 
 use crate::error::{Error, Result};
+use asofdb_storage::hex;
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::fmt;
@@ -202,15 +203,6 @@ impl OutFile {
         let path = self.out.get_ref().path.clone();
         let raw = self.out.into_inner().map_err(|e| failed(Step::Write, &path, e.error()))?;
         raw.place.step(Step::Sync, &path, || raw.file.sync_all())?;
-        Ok(Written { bytes: raw.bytes, sha256: hexadecimal(&raw.sha256.finalize()) })
+        Ok(Written { bytes: raw.bytes, sha256: hex::encode(&raw.sha256.finalize()) })
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut out, b| {
-        use std::fmt::Write;
-        let _ = write!(out, "{b:02x}");
-        out
-    })
 }

@@ -359,15 +359,7 @@ fn kdump_line(
                 return sink(&place, Decoded::Ignored("repeated_offset"));
             }
             *next = record.offset.saturating_add(1);
-            let message = Message {
-                key: record.key,
-                value: record.value,
-                headers,
-                broker_time: record.time,
-                topic: Some(record.topic),
-                position: record.offset,
-            };
-            decoder.decode(&message, &mut |decoded| sink(&place, decoded));
+            decoder.decode(&record.message(headers), &mut |decoded| sink(&place, decoded));
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Kafka dumps as files: one record a line, with topic, partition, offset, time, headers, and key
 //! and value as text or base64.
 
-use crate::change::Header;
+use crate::change::{Header, Message};
 use crate::format::fields::Reject;
 use crate::format::json::{self, Member, Raw};
 use crate::format::scratch::{Scratch, ScratchBuffer, recycle};
@@ -18,6 +18,20 @@ pub(super) struct Record<'a> {
     pub time: Option<i64>,
     pub key: Option<&'a [u8]>,
     pub value: Option<&'a [u8]>,
+}
+
+impl<'a> Record<'a> {
+    /// The message that the record is.
+    pub fn message(&self, headers: &'a [Header<'a>]) -> Message<'a> {
+        Message {
+            key: self.key,
+            value: self.value,
+            headers,
+            broker_time: self.time,
+            topic: Some(self.topic),
+            position: self.offset,
+        }
+    }
 }
 
 /// Receives a record with its headers, or what is wrong with the line.

@@ -82,15 +82,7 @@ impl KeptMessages {
             Body::Record(decoder, dump) => dump.read(place.raw, &mut |record| match record {
                 Err(reject) => sink(place, Decoded::Quarantine(reject.fault())),
                 Ok((record, headers)) => {
-                    let message = Message {
-                        key: record.key,
-                        value: record.value,
-                        headers,
-                        broker_time: record.time,
-                        topic: Some(record.topic),
-                        position: record.offset,
-                    };
-                    decoder.decode(&message, &mut |decoded| sink(place, decoded));
+                    decoder.decode(&record.message(headers), &mut |decoded| sink(place, decoded));
                 }
             }),
         }

@@ -1,6 +1,7 @@
 //! `asof status`, `compact`, `verify`, `rebuild`, `quarantine` and `export`.
 
 use super::store::StoreArg;
+use asofdb::export::ExportLayout;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// `asof status`
@@ -104,13 +105,12 @@ pub enum Layout {
     Current,
 }
 
-impl Layout {
-    /// The same as the library has it.
-    pub fn library(self) -> asofdb::export::ExportLayout {
-        match self {
-            Layout::History => asofdb::export::ExportLayout::History,
-            Layout::Intervals => asofdb::export::ExportLayout::Intervals,
-            Layout::Current => asofdb::export::ExportLayout::Current,
+impl From<Layout> for ExportLayout {
+    fn from(layout: Layout) -> ExportLayout {
+        match layout {
+            Layout::History => ExportLayout::History,
+            Layout::Intervals => ExportLayout::Intervals,
+            Layout::Current => ExportLayout::Current,
         }
     }
 }

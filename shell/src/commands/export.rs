@@ -71,7 +71,7 @@ fn options(args: &ExportArgs) -> Outcome<ExportOptions> {
         failure
     };
     let options = ExportOptions {
-        layout: layout.library(),
+        layout: (*layout).into(),
         valid: point("--valid", valid)?,
         system: point("--system", system)?,
         commit: point("--commit", commit)?,

@@ -21,7 +21,7 @@ impl Rounds {
     /// Reads the options; starts nothing yet.
     pub fn new(flow: &FlowArgs, manner: Manner) -> Outcome<Rounds> {
         let options = ExportOptions {
-            layout: flow.export_layout.library(),
+            layout: flow.export_layout.into(),
             now: Some(store::now()),
             ..ExportOptions::default()
         };
