@@ -2,6 +2,7 @@
 #![doc = include_str!("../docs/embedding.md")]
 
 pub mod change;
+pub mod count;
 pub mod error;
 pub mod export;
 pub mod format;

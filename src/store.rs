@@ -6,7 +6,7 @@ use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages,
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
 use crate::quarantine::{QuarantineEntry, WaitingMessages};
-use crate::sql::{Params, Rows, Session, Settings};
+use crate::sql::{Following, Params, ReaderSource, Rows, Session, Settings};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, Schema};
 use asofdb_storage::engine::{
@@ -31,6 +31,8 @@ const ROWS_PER_KEY_MAX: usize = 1_000_000;
 #[derive(Clone, Debug)]
 pub struct Store {
     engine: Engine,
+    /// Another process writes to it: sessions see its commits as they come.
+    following: Option<Arc<Following>>,
 }
 
 impl Store {
@@ -51,7 +53,8 @@ impl Store {
         Store::open_with(path, OpenMode::Create, EngineOptions::default())
     }
 
-    /// Opens the store in directory `path` for questions, beside a writer in another process.
+    /// Opens the store in directory `path` for questions, beside a writer in another process. Sessions
+    /// see its commits as they come; everything else shows the store as it was when it was opened.
     ///
     /// # Errors
     /// As [`Store::open`], but never `Busy`.
@@ -64,7 +67,11 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, mode: OpenMode, options: EngineOptions) -> Result<Store> {
-        Ok(Store { engine: Engine::open(path.as_ref(), mode, options)? })
+        let path = path.as_ref();
+        let engine = Engine::open(path, mode, options.clone())?;
+        let following =
+            (mode == OpenMode::Read).then(|| Arc::new(Following::new(path, options, engine.clone())));
+        Ok(Store { engine, following })
     }
 
     /// The storage engine, for what has no call of its own here.
@@ -253,7 +260,8 @@ impl Store {
     }
 
     /// A session for questions in SQL (`docs/sql.md`), with clocks of its own: `SET asof.valid_time`
-    /// holds for what is asked after it. The running clock is the store's.
+    /// holds for what is asked after it. The running clock is the store's. Each statement sees the
+    /// newest commit, also where another process made it.
     ///
     /// # Errors
     /// `Failed` if the session cannot be made.
@@ -267,7 +275,11 @@ impl Store {
     /// As [`Store::session`], and if the directory cannot be used.
     pub fn session_with(&self, settings: Settings) -> Result<Session> {
         let clock = self.engine.clone();
-        Ok(Session::new(Arc::new(self.engine.clone()), settings, Arc::new(move || clock.now_us()))?)
+        let source: Arc<dyn ReaderSource> = match &self.following {
+            Some(following) => following.clone(),
+            None => Arc::new(self.engine.clone()),
+        };
+        Ok(Session::new(source, settings, Arc::new(move || clock.now_us()))?)
     }
 
     /// Runs one statement of SQL in a session of its own and waits for all its rows. Asynchronous
@@ -376,9 +388,13 @@ impl Table {
         let columns = self.schema().key.len();
         if columns != key.len() || columns == 0 {
             return Err(Error::usage(format!(
-                "the key of {} has {columns} columns, and {} values were given",
+                "the key of {} has {}, and {} given",
                 self.meta.name,
-                key.len()
+                crate::count::of(columns, "column"),
+                match key.len() {
+                    1 => "1 value was".to_owned(),
+                    n => format!("{n} values were"),
+                }
             )));
         }
         let cells: Vec<_> = key.iter().map(Value::as_cell).collect();

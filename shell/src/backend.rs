@@ -35,6 +35,8 @@ pub struct Names {
     pub tables: Vec<TableNames>,
     /// Functions.
     pub functions: Vec<String>,
+    /// Functions that stand where a table may, as far as everybody types them alike: `history('`.
+    pub table_functions: Vec<String>,
 }
 
 /// A table and its columns.

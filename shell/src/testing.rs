@@ -62,7 +62,8 @@ impl Backend for Fake {
                 table("orders", &[("id", "bigint"), ("status", "text"), ("amount", "decimal(38,2)")]),
                 table("customers", &[("code", "text"), ("name", "text")]),
             ],
-            functions: ["history", "intervals", "timeline", "count"].map(str::to_owned).to_vec(),
+            functions: ["history", "commits", "count"].map(str::to_owned).to_vec(),
+            table_functions: ["history('", "commits()"].map(str::to_owned).to_vec(),
         }
     }
 

@@ -285,7 +285,46 @@ fn upkeep_says_what_it_did() {
     assert_eq!((code, report["damage"].as_array().unwrap().len()), (0, 0));
     assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", head])).0, 0);
     let full = run(asof(dir.path()).args(["verify", "s", "--full"]));
-    assert!(full.1.contains("\n2 events in runs and in memory, the catalog and 1 commits"), "{}", full.1);
+    assert!(full.1.contains("\n2 events in runs and in memory, the catalog and 1 commit:"), "{}", full.1);
     let forged = "0".repeat(head.len());
     assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", &forged])).0, 1);
+}
+
+/// Lines of a child, as they come.
+fn lines_of(child: &mut std::process::Child) -> std::sync::mpsc::Receiver<String> {
+    let (sender, lines) = std::sync::mpsc::channel();
+    let out = BufReader::new(child.stdout.take().unwrap());
+    std::thread::spawn(move || out.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    lines
+}
+
+fn more(dir: &Path) {
+    std::fs::write(dir.join("u.ndjson"), "{\"id\":1,\"v\":\"c\"}\n").unwrap();
+    let (code, out, err) = run(asof(dir).args(["ingest", "s", "u.ndjson", "--table", "t", "--key", "id"]));
+    assert_eq!(code, 0, "{out}{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn tail_follows_the_commits_of_another_process_and_stops_with_0() {
+    let dir = store();
+    let mut child = asof(dir.path())
+        .args(["tail", "s", "t", "--follow"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = lines_of(&mut child);
+    let next = || lines.recv_timeout(Duration::from_secs(20)).expect("a change");
+    let types = |line: String| {
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        (line["_change_type"].as_str().unwrap().to_owned(), line["v"].as_str().unwrap().to_owned())
+    };
+    assert_eq!([types(next()).0, types(next()).0], ["insert", "insert"]);
+    more(dir.path());
+    assert_eq!(types(next()), ("update_preimage".into(), "a".into()));
+    assert_eq!(types(next()), ("update_postimage".into(), "c".into()));
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(lines.recv().is_err(), "nothing comes twice");
 }

@@ -39,6 +39,7 @@ pub(crate) fn check(options: &ExportOptions) -> Result<()> {
 impl Question {
     /// The question for a table at the schema of the exported commit.
     pub fn new(options: &ExportOptions, meta: &TableMeta, schema: &TableSchema) -> Result<Question> {
+        let schema = &as_exported(schema, options.layout);
         let parts = parts(options, meta, schema)?;
         let table = quoted(&meta.name);
         let from = match options.layout {
@@ -69,6 +70,16 @@ impl Question {
         };
         Ok(Question { text: format!("SELECT *{} FROM {from}{filter}{order}", values.concat()), parts })
     }
+}
+
+/// The columns of a table by the names they have in a layout.
+pub(crate) fn as_exported(schema: &TableSchema, layout: ExportLayout) -> TableSchema {
+    let added: &[&str] = match layout {
+        ExportLayout::Intervals => &TIMES,
+        ExportLayout::History => &crate::sql::HISTORY_COLUMNS,
+        ExportLayout::Current => &[],
+    };
+    crate::sql::set_apart(schema, added)
 }
 
 /// The latest first: rows that hold, then those that ended last, so that the end columns rule out row

@@ -6,7 +6,7 @@ use super::manifest::{self, DATA, ExportedFile, Manifest};
 use super::options::{ExportLayout, ExportOptions, ExportOrder};
 use super::parquet_file::FileForm;
 use super::place::Place;
-use super::question::Question;
+use super::question::{Question, as_exported};
 use super::split::{Files, Form};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sql::{
@@ -307,7 +307,7 @@ impl Export<'_> {
         columns: Vec<(String, String)>,
         files: Vec<ExportedFile>,
     ) -> Manifest {
-        let schema = meta.schema_at(self.commit);
+        let schema = as_exported(meta.schema_at(self.commit), self.options.layout);
         let name = |id: &asofdb_storage::id::ColumnId| {
             schema.columns.get(id.0 as usize).map(|c| c.name.clone()).unwrap_or_default()
         };

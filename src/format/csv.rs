@@ -137,12 +137,10 @@ fn row<'a>(
         count += 1;
     }
     if count != header.len() {
-        let s = |n: usize| if n == 1 { "" } else { "s" };
         return Err(Reject::new(format!(
-            "the record has {count} field{}, the header {} column{}",
-            s(count),
-            header.len(),
-            s(header.len())
+            "the record has {}, the header {}",
+            crate::count::of(count, "field"),
+            crate::count::of(header.len(), "column")
         )));
     }
     Ok(())

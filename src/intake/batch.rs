@@ -243,7 +243,7 @@ impl<'o> Batcher<'o> {
         prepared.clear();
         let mut refused = None;
         for change in changes {
-            self.wanted.look_at(change.fields);
+            self.wanted.look_at(change);
             let table = match self.table(place, change)? {
                 Ok(table) => table,
                 Err(refusal) => {

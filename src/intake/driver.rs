@@ -94,7 +94,6 @@ pub fn run(
             results,
             in_flight: None,
             report: IntakeReport::default(),
-            first: true,
         };
         run.all(messages, options, progress)
     })
@@ -109,7 +108,6 @@ struct Run<'o> {
     report: IntakeReport,
     /// What streams are, for the first commit.
     identities: Vec<(String, serde_json::Value)>,
-    first: bool,
 }
 
 impl Run<'_> {
@@ -163,10 +161,7 @@ impl Run<'_> {
         if self.batcher.counts.delivered == 0 {
             return Ok(());
         }
-        if self.first {
-            self.batcher.check_names()?;
-            self.first = false;
-        }
+        self.batcher.check_names(self.report.commits)?;
         let (mut request, counts) = self.batcher.close()?;
         request.positions.extend(messages.positions());
         request.positions.append(&mut self.identities);
@@ -199,9 +194,9 @@ fn room(most: usize, bytes_max: usize, batcher: &Batcher<'_>) -> usize {
 
 impl Batcher<'_> {
     /// See [`super::check::Wanted::check`].
-    fn check_names(&mut self) -> Result<()> {
+    fn check_names(&mut self, commits: u64) -> Result<()> {
         let catalog = self.sink.catalog();
-        self.wanted.check(&catalog)
+        self.wanted.check(&catalog, commits)
     }
 
     /// Closes the batch: its commit and its counts.

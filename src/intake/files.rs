@@ -13,7 +13,7 @@ use std::io::Read;
 const MESSAGES_PER_STEP: u64 = 16_384;
 
 /// Prefix of the catalog keys of source positions.
-const POSITION_PREFIX: &str = "source/";
+pub(super) const POSITION_PREFIX: &str = "source/";
 
 /// Everything that a list of inputs names, from where earlier runs left off.
 pub struct FileMessages {

@@ -17,6 +17,7 @@ mod replay;
 mod report;
 mod rows;
 mod sink;
+mod sources;
 mod table;
 
 pub use arrow_rows::RowMessages;
@@ -27,3 +28,4 @@ pub(crate) use gap::accept;
 pub use replay::{Waiting, replay};
 pub use report::{IntakeReport, Progress};
 pub use sink::Sink;
+pub use sources::{SourceState, sources};

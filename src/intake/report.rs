@@ -1,5 +1,6 @@
 //! What an intake did, in numbers.
 
+use crate::count;
 use asofdb_storage::engine::Quarantined;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -125,13 +126,13 @@ impl fmt::Display for IntakeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} delivered = {} accepted + {} repeats + {} ignored + {} quarantined; {} rows",
+            "{} delivered = {} accepted + {} + {} ignored + {} quarantined; {}",
             self.delivered,
             self.accepted,
-            self.repeated(),
+            count::of(self.repeated(), "repeat"),
             self.ignored_messages(),
             self.quarantined,
-            self.row_events()
+            count::of(self.row_events(), "row")
         )
     }
 }

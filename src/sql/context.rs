@@ -6,9 +6,10 @@ use super::clock::{
 };
 use super::error::SqlError;
 use super::lift::Clauses;
+use super::names::{set_apart, set_apart_notices};
 use super::reader::Reader;
 use asofdb_storage::engine::RangeSpec;
-use asofdb_storage::schema::TableMeta;
+use asofdb_storage::schema::{TableMeta, TableSchema};
 use asofdb_storage::time::{AxisType, CommitSeq, FOREVER, format_instant};
 use datafusion::common::ScalarValue;
 use std::sync::atomic::AtomicBool;
@@ -96,6 +97,13 @@ impl QueryContext {
         if !notices.contains(&text) {
             notices.push(text);
         }
+    }
+
+    /// The columns of a table beside others that an answer has: see [`set_apart`].
+    pub fn set_apart(&self, table: &str, schema: &TableSchema, added: &[&str]) -> TableSchema {
+        let apart = set_apart(schema, added);
+        set_apart_notices(table, schema, &apart).into_iter().for_each(|n| self.notice(n));
+        apart
     }
 
     pub fn take_notices(&self) -> Vec<String> {

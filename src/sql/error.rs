@@ -204,6 +204,10 @@ fn translate(e: &DataFusionError) -> SqlError {
         DataFusionError::SQL(parser, _) => from_parser(parser),
         DataFusionError::SchemaError(schema, _) => from_schema(schema),
         DataFusionError::Plan(text) => plan_error(text),
+        DataFusionError::NotImplemented(text) | DataFusionError::Internal(text) if misses_subquery(text) => {
+            SqlError::unsupported("a subquery cannot stand here")
+                .hint("EXISTS and IN with a subquery stand in WHERE, HAVING and ON; else join it, or name it with WITH")
+        }
         DataFusionError::NotImplemented(text) => SqlError::unsupported(first_line(text)),
         DataFusionError::ResourcesExhausted(text) => {
             SqlError::new(SqlErrorKind::Limit, format!("the query needs more memory than it may use: {text}"))
@@ -212,6 +216,14 @@ fn translate(e: &DataFusionError) -> SqlError {
         DataFusionError::Internal(text) => SqlError::new(SqlErrorKind::Internal, first_line(text)),
         other => SqlError::new(SqlErrorKind::Execution, first_line(&other.strip_backtrace())),
     }
+}
+
+/// Whether it says that a subquery was left where nothing runs it.
+fn misses_subquery(text: &str) -> bool {
+    let kinds = ["Exists(", "InSubquery(", "ScalarSubquery(", "SetComparison("];
+    text.contains("ScalarSubqueryExpr evaluated before")
+        || text.starts_with("Physical plan does not support logical expression")
+            && kinds.iter().any(|kind| text.contains(kind))
 }
 
 fn first_line(text: &str) -> String {

@@ -15,6 +15,7 @@ mod clock;
 mod context;
 mod deadline;
 mod error;
+mod following;
 mod functions;
 mod keys;
 mod lift;
@@ -32,12 +33,17 @@ mod table;
 mod token;
 mod yielding;
 
+pub(crate) use following::Following;
+pub(crate) use functions::HISTORY_COLUMNS;
+pub(crate) use names::set_apart;
+
 pub use answer::{Answer, AnswerStream, Params};
 pub use ask::Rows;
 pub use clause::Axis;
 pub use clock::{Applied, AppliedCommit, AppliedTime, Point, describe_range, parse_point};
 pub use context::SessionClocks;
 pub use error::{SqlError, SqlErrorKind};
+pub use functions::TableFunction;
 pub use reader::{Reader, ReaderSource};
 pub use session::Session;
 pub use settings::{Clock, Settings};

@@ -1,6 +1,7 @@
 //! Names: case-preserving, matched without regard to case where that is unambiguous.
 
 use super::token::bare_word;
+use asofdb_storage::schema::TableSchema;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +13,34 @@ pub(crate) fn some_of(names: &[&str]) -> String {
         text.push_str(", ...");
     }
     text
+}
+
+/// The schema with columns that are named like one of `added`, which an answer has beside them, under
+/// a name of their own: `__START_AT` is shown as `__START_AT_1`.
+pub(crate) fn set_apart(schema: &TableSchema, added: &[&str]) -> TableSchema {
+    let mut schema = schema.clone();
+    for i in 0..schema.columns.len() {
+        let name = schema.columns[i].name.clone();
+        if added.contains(&name.as_str()) {
+            let free = |n: &String| !added.contains(&n.as_str()) && schema.column(n).is_none();
+            let other = (1..).map(|n: u32| format!("{name}_{n}")).find(free);
+            schema.columns[i].name = other.unwrap_or(name);
+        }
+    }
+    schema
+}
+
+/// What people should know of columns that [`set_apart`] renamed.
+pub(crate) fn set_apart_notices(table: &str, from: &TableSchema, to: &TableSchema) -> Vec<String> {
+    let renamed = from.columns.iter().zip(&to.columns).filter(|(a, b)| a.name != b.name);
+    renamed
+        .map(|(a, b)| {
+            format!(
+                "column {} of {table} is shown as {}: the answer has one of that name beside it",
+                a.name, b.name
+            )
+        })
+        .collect()
 }
 
 /// Gives the unquoted names of a statement one spelling each: that of the catalog where exactly one

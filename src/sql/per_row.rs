@@ -57,6 +57,8 @@ pub(crate) struct PerRowTable {
     valid: PerRowBound<RangeSpec>,
     system: PerRowBound<RangeSpec>,
     commit: PerRowBound<CommitSeq>,
+    /// That of a fixed commit, else the newest (rule B14).
+    shown: Arc<TableSchema>,
     schema: SchemaRef,
 }
 
@@ -80,13 +82,17 @@ impl PerRowTable {
                 .hint("use AS OF on every clock"));
             }
         }
-        let schema = Arc::new(Schema::new(column_fields(meta.schema())));
-        Ok(PerRowTable { context, meta, valid, system, commit, schema })
+        let shown = Arc::new(match &commit {
+            PerRowBound::Fixed(commit) => meta.schema_at(*commit).clone(),
+            PerRowBound::PerRow(_) => meta.schema().clone(),
+        });
+        let schema = Arc::new(Schema::new(column_fields(&shown)));
+        Ok(PerRowTable { context, meta, valid, system, commit, shown, schema })
     }
 
     /// The scan that stands for it, called `shown` in the statement.
     pub fn into_scan(self, shown: TableReference) -> Result<LogicalPlan> {
-        let PerRowTable { context: _, meta, valid, system, commit, schema: _ } = &self;
+        let PerRowTable { context: _, meta, valid, system, commit, shown: _, schema: _ } = &self;
         let name = format!("{} ({}, {}, {})", meta.name, valid.text(), system.text(), commit.text());
         named_scan(shown, name, Arc::new(self))
     }
@@ -171,6 +177,8 @@ pub(crate) struct PerRowSpec {
     pub context: Arc<QueryContext>,
     pub meta: Arc<TableMeta>,
     pub table_schema: Arc<TableSchema>,
+    /// The columns that are shown, of the types they had at the asked commit.
+    pub shown: Arc<TableSchema>,
     pub valid: Clock,
     pub system: Clock,
     /// A fixed commit is its number.
@@ -245,6 +253,7 @@ fn per_row_join(
         context: table.context.clone(),
         meta: table.meta.clone(),
         table_schema: Arc::new(table.meta.schema().clone()),
+        shown: table.shown.clone(),
         valid: time(&table.valid, table.meta.valid_axis, Axis::Valid)?,
         system: time(&table.system, table.meta.system_axis, Axis::System)?,
         commit,

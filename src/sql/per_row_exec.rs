@@ -216,7 +216,7 @@ fn join_batch(
     exprs: &Exprs,
 ) -> Result<RecordBatch> {
     let (requests, rows_of) = point_requests(left, spec, exprs)?;
-    let projection: Vec<ColumnId> = spec.table_schema.columns.iter().map(|c| c.id).collect();
+    let projection: Vec<ColumnId> = spec.shown.columns.iter().map(|c| c.id).collect();
     let (found, right) =
         spec.context.reader.points(spec.meta.id, &requests, &projection).map_err(storage_error)?;
     // Several questions of one left row differ only in how the key was once spelled.
@@ -261,12 +261,14 @@ fn gather(
 ) -> Result<RecordBatch> {
     let left_rows = UInt32Array::from(left_rows.to_vec());
     let right_rows = UInt32Array::from(right_rows.to_vec());
+    let right_fields = schema.fields().iter().skip(left.num_columns());
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(schema.fields().len());
     for column in left.columns() {
         columns.push(take(column, &left_rows, None)?);
     }
-    for column in right.columns() {
-        columns.push(take(column, &right_rows, None)?);
+    for (column, field) in right.columns().iter().zip(right_fields) {
+        // Columns come as wide as they are now, and what an older commit holds fits as it did then.
+        columns.push(cast(&take(column, &right_rows, None)?, field.data_type())?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(left_rows.len()));
     Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)

@@ -19,12 +19,13 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
+use datafusion::logical_expr::sqlparser::ast::{Query, Statement as SqlStatement, Visit, Visitor};
 use datafusion::logical_expr::sqlparser::parser::Parser;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement;
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 
 /// Everything planning one statement needs.
@@ -143,6 +144,10 @@ fn foreign_clause(tokens: &[TokenWithSpan]) -> bool {
 /// Only questions pass.
 fn check_kind(statement: &SqlStatement) -> Result<(), SqlError> {
     let what = match statement {
+        SqlStatement::Query(_) if locks(statement) => {
+            return Err(SqlError::unsupported("locks such as FOR UPDATE are not supported")
+                .hint("leave it out: every statement reads one commit, and nothing changes under it"));
+        }
         SqlStatement::Query(_)
         | SqlStatement::ExplainTable { .. }
         | SqlStatement::ShowTables { .. }
@@ -171,6 +176,19 @@ fn check_kind(statement: &SqlStatement) -> Result<(), SqlError> {
         }
     };
     Err(SqlError::unsupported(format!("{what} are not supported")).hint("use WITH name AS (SELECT ...)"))
+}
+
+/// Whether a query or one inside it asks for locks, which DataFusion would pass over.
+fn locks(statement: &SqlStatement) -> bool {
+    struct Locks;
+    impl Visitor for Locks {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if query.locks.is_empty() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        }
+    }
+    statement.visit(&mut Locks).is_break()
 }
 
 /// The session's state with the catalog, the planner and the functions of this query.

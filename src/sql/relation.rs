@@ -6,7 +6,7 @@ use super::clause::{Axis, Clause, Spec};
 use super::clock::PointSpec;
 use super::context::{QueryContext, TableBounds};
 use super::error::{SqlError, SqlErrorKind, from_datafusion};
-use super::functions::FUNCTION_NAMES;
+use super::functions::{TABLE_FUNCTIONS, table_function_names};
 use super::lift::{Clauses, marker_number};
 use super::names::some_of;
 use super::per_row::{PerRowBound, PerRowTable};
@@ -137,14 +137,17 @@ fn function_name(name: ObjectName) -> Result<ObjectName, SqlError> {
         return Err(at_name(SqlError::invalid(format!("there is no table function {name}")), &name));
     };
     let lower = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() };
-    if FUNCTION_NAMES.contains(&lower.as_str()) {
+    if TABLE_FUNCTIONS.iter().any(|f| f.name == lower) {
         let ident = Ident { value: lower, quote_style: None, span: ident.span };
         return Ok(ObjectName(vec![ObjectNamePart::Identifier(ident)]));
     }
     let error = at_name(SqlError::invalid(format!("there is no table function {name}")), &name);
-    Err(match crate::near::nearest(&lower, FUNCTION_NAMES.iter().copied()) {
+    Err(match crate::near::nearest(&lower, table_function_names()) {
         Some(near) => error.hint(format!("did you mean {near}?")),
-        None => error.hint(format!("there are: {}", FUNCTION_NAMES.join(", "))),
+        None => {
+            let names: Vec<&str> = table_function_names().collect();
+            error.hint(format!("there are: {}", names.join(", ")))
+        }
     })
 }
 

@@ -6,9 +6,9 @@ use super::clause::Axis;
 use super::context::{ScanSettings, SessionClocks};
 use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
-use super::functions::{FUNCTION_NAMES, UNSUPPORTED_NAMES};
+use super::functions::{TABLE_FUNCTIONS, TableFunction};
 use super::plan::{Planned, Planner};
-use super::reader::ReaderSource;
+use super::reader::{Reader, ReaderSource};
 use super::settings::{Clock, Setting, SettingStatement, Settings, Shown, read_setting, setting_value};
 use super::token::{check_limits, is_blank, tokenize};
 use datafusion::arrow::array::{RecordBatch, StringArray};
@@ -70,16 +70,28 @@ impl Session {
         self.settings.partitions
     }
 
+    /// The newest commit of the store, as a statement that begins now would see it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn pin(&self) -> Result<Arc<dyn Reader>, SqlError> {
+        Ok(self.source.pin()?)
+    }
+
     /// Names of every function that a statement may call, table functions included, sorted.
     pub fn functions(&self) -> Vec<String> {
-        let table = FUNCTION_NAMES.iter().filter(|f| !UNSUPPORTED_NAMES.contains(f));
-        let mut names: Vec<String> = table.map(|f| (*f).to_owned()).collect();
+        let mut names: Vec<String> = self.table_functions().map(|f| f.name.to_owned()).collect();
         names.extend(self.base.scalar_functions().keys().cloned());
         names.extend(self.base.aggregate_functions().keys().cloned());
         names.extend(self.base.window_functions().keys().cloned());
         names.sort();
         names.dedup();
         names
+    }
+
+    /// The functions that stand where a table may.
+    pub fn table_functions(&self) -> impl Iterator<Item = TableFunction> {
+        TABLE_FUNCTIONS.into_iter().filter(|f| f.supported)
     }
 
     fn shown(&self) -> Shown {
@@ -300,6 +312,9 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
         .with_analyzer_rule(Arc::new(super::arithmetic::CheckedArithmetic))
         .with_physical_optimizer_rule(Arc::new(super::yielding::YieldingJoins))
         .build();
+    for predicate in super::functions::period_predicates() {
+        datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(predicate))?;
+    }
     let sum = AggregateUDF::new_from_impl(super::arithmetic::WideSum::new());
     datafusion::execution::FunctionRegistry::register_udaf(&mut state, Arc::new(sum))?;
     Ok(state)

@@ -38,7 +38,8 @@ pub(crate) struct TemporalTable {
     pub meta: Arc<TableMeta>,
     pub bounds: TableBounds,
     shape: Shape,
-    table_schema: Arc<TableSchema>,
+    /// Its columns by the names they have here.
+    pub table_schema: Arc<TableSchema>,
     schema: SchemaRef,
 }
 
@@ -62,13 +63,14 @@ impl TemporalTable {
         bounds: TableBounds,
         shape: Shape,
     ) -> TemporalTable {
-        let table_schema = Arc::new(meta.schema_at(bounds.commit).clone());
-        let mut fields = column_fields(&table_schema);
         let intervals = match (shape, bounds.point()) {
             (Shape::Scd2, _) => 2,
             (Shape::Bounded, Some(_)) => 0,
             (Shape::Bounded, None) => 4,
         };
+        let added = &INTERVAL_COLUMNS[..intervals];
+        let table_schema = Arc::new(context.set_apart(&meta.name, meta.schema_at(bounds.commit), added));
+        let mut fields = column_fields(&table_schema);
         let axes = [meta.valid_axis, meta.valid_axis, meta.system_axis, meta.system_axis];
         fields.extend(
             INTERVAL_COLUMNS

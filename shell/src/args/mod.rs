@@ -7,8 +7,11 @@ mod upkeep;
 
 pub use intake::{FlowArgs, IngestArgs};
 pub use question::{ShellArgs, SqlArgs, duration};
-pub use store::{StoreAnd, from_environment, is_store};
-pub use upkeep::{AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineCommand, StatusArgs, VerifyArgs};
+pub use store::{StoreAnd, StoreArg, from_environment, is_store};
+pub use upkeep::{
+    AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineArgs, QuarantineCommand, StatusArgs, TailArgs,
+    VerifyArgs,
+};
 
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
@@ -62,16 +65,15 @@ pub enum Command {
     /// Make runs anew from the log
     Rebuild(CompactArgs),
     /// Look at messages that could not be taken, and try them again
-    #[command(subcommand)]
-    Quarantine(QuarantineCommand),
+    Quarantine(QuarantineArgs),
+    /// Write what commits changed in a table as JSON lines, and go on with --follow
+    Tail(TailArgs),
     /// Write a table as Parquet that any engine can read
     Export(ExportArgs),
     #[command(hide = true)]
     Run(LaterArgs),
     #[command(hide = true)]
     Snapshot(LaterArgs),
-    #[command(hide = true)]
-    Tail(LaterArgs),
     #[command(hide = true)]
     Import(LaterArgs),
     /// Accept that a stream lost messages or became another one, and record that

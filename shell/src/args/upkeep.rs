@@ -3,6 +3,7 @@
 use super::store::StoreArg;
 use asofdb::export::ExportLayout;
 use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
 
 /// `asof status`
 #[derive(Debug, Args)]
@@ -56,9 +57,35 @@ pub struct VerifyArgs {
     pub head: Option<String>,
 }
 
+const TAIL_EXAMPLES: &str = "\
+Examples:
+  asof tail shop.asof orders
+  asof tail shop.asof orders --from 7 --follow | kafkacat -P -t orders.changes
+  asof tail shop.asof orders --from 2026-11-01
+
+One JSON object for each change of the latest state: the columns of the table, then _change_type
+(insert, update_preimage, update_postimage, delete), _commit_version and _commit_timestamp, in the order
+of commits. To go on where you stopped, give the last _commit_version plus one. SIGINT and SIGTERM end
+--follow with exit code 0.";
+
+/// `asof tail`
+#[derive(Debug, Args)]
+#[command(after_help = TAIL_EXAMPLES, override_usage = "asof tail [OPTIONS] STORE TABLE")]
+pub struct TailArgs {
+    /// The store, then the table
+    #[arg(value_name = "STORE TABLE", required = true, num_args = 1..=2)]
+    pub places: Vec<String>,
+    /// The first commit: a number, or a time [default: the first there is]
+    #[arg(long, value_name = "COMMIT")]
+    pub from: Option<String>,
+    /// Wait for further commits
+    #[arg(short, long)]
+    pub follow: bool,
+}
+
 const QUARANTINE_EXAMPLES: &str = "\
 Examples:
-  asof quarantine list shop.asof
+  asof quarantine shop.asof               the same as: asof quarantine list shop.asof
   asof quarantine show shop.asof 3
   asof quarantine replay shop.asof --table orders --key id";
 
@@ -70,9 +97,22 @@ Examples:
 Without numbers all messages that wait are tried. What can be taken now goes into a new commit, under
 the position it always had; the rest stays. A message that was settled is never taken again.";
 
-/// `asof quarantine`
+/// `asof quarantine`; without a command it lists.
+#[derive(Debug, Args)]
+#[command(after_help = QUARANTINE_EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct QuarantineArgs {
+    #[command(subcommand)]
+    pub command: Option<QuarantineCommand>,
+    /// The store whose waiting messages are listed
+    #[arg(value_name = "STORE")]
+    pub store: Option<PathBuf>,
+    /// Also those that were settled since
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What to do with the quarantine.
 #[derive(Debug, Subcommand)]
-#[command(after_help = QUARANTINE_EXAMPLES)]
 pub enum QuarantineCommand {
     /// List the messages that wait, with place and reason
     List {

@@ -8,6 +8,7 @@ use crate::outcome::{Failure, Outcome};
 use crate::render::{Mode, Options, Sink};
 use crate::runner::Runner;
 use crate::{interrupt, store, terminal};
+use asofdb::count;
 use clap::Parser;
 use std::fs;
 use std::path::Path;
@@ -94,9 +95,9 @@ fn take(store: &Path, events: &Path, file: &Events, manner: Manner) -> Outcome {
         &mut |_| Ok(()),
     )?;
     manner.say(&format!(
-        "  {:<16} {} events, commit {}: {}",
+        "  {:<16} {}, commit {}: {}",
         file_name(file),
-        report.accepted,
+        count::of(report.accepted, "event"),
         report.last_commit.unwrap_or(0),
         file.about
     ));

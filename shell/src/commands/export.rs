@@ -7,6 +7,7 @@ use crate::progress::Rows;
 use crate::text::when::{self, When};
 use crate::{interrupt, store};
 use asofdb::ExportOptions;
+use asofdb::count;
 use asofdb::export::ExportedTable;
 use asofdb::sql::Point;
 use std::ops::ControlFlow;
@@ -46,8 +47,7 @@ pub fn run(args: &ExportArgs, manner: Manner) -> Outcome {
 /// What was written, in one line.
 pub fn line(table: &ExportedTable, commit: u64) -> String {
     let ExportedTable { table: _, path, rows, files, bytes: _ } = table;
-    let plural = |n: u64, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    let (rows, files) = (plural(*rows, "row"), plural(*files as u64, "file"));
+    let (rows, files) = (count::of(*rows, "row"), count::of(*files, "file"));
     format!("{rows} in {files} in {}, as of commit {commit}", path.display())
 }
 

@@ -7,6 +7,7 @@ use crate::outcome::{Exit, Failure, Outcome};
 use crate::progress::Progress;
 use crate::render::escape::visible;
 use crate::{interrupt, store};
+use asofdb::count;
 use asofdb::format::options::Absent;
 use asofdb::{IntakeOptions, IntakeReport};
 use std::fmt::Write;
@@ -145,10 +146,10 @@ pub fn totals(report: &IntakeReport, path: &Path) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "{} delivered = {} accepted + {} repeats + {} ignored + {} quarantined",
+        "{} delivered = {} accepted + {} + {} ignored + {} quarantined",
         report.delivered,
         report.accepted,
-        report.repeated(),
+        count::of(report.repeated(), "repeat"),
         report.ignored_messages(),
         report.quarantined
     );
@@ -162,8 +163,7 @@ pub fn totals(report: &IntakeReport, path: &Path) -> String {
     }
     let width = report.tables.keys().map(|t| t.len()).max().unwrap_or(0);
     for (table, rows) in &report.tables {
-        let _ =
-            writeln!(out, "  {:<width$}  {rows} {}", visible(table), if *rows == 1 { "row" } else { "rows" });
+        let _ = writeln!(out, "  {:<width$}  {}", visible(table), count::of(*rows, "row"));
     }
     let times = [(report.late, "late"), (report.raised, "raised"), (report.lowered, "lowered")];
     let parts: Vec<String> =
@@ -175,7 +175,7 @@ pub fn totals(report: &IntakeReport, path: &Path) -> String {
         (0, _) => out.push_str("nothing new, no commit\n"),
         (n, last) => {
             let last = last.map(|c| format!(", the last is {c}")).unwrap_or_default();
-            let _ = writeln!(out, "{n} {}{last}", if n == 1 { "commit" } else { "commits" });
+            let _ = writeln!(out, "{}{last}", count::of(n, "commit"));
         }
     }
     out.push_str(&quarantine(report, path));
@@ -252,7 +252,7 @@ mod tests {
         let text = totals(&report, Path::new("shop.asof"));
         assert_eq!(
             text,
-            "7 delivered = 4 accepted + 1 repeats + 1 ignored + 1 quarantined\nrepeats: 1 already taken\n\
+            "7 delivered = 4 accepted + 1 repeat + 1 ignored + 1 quarantined\nrepeats: 1 already taken\n\
              ignored: 1 heartbeat\n  orders  4 rows\nvalid times: 2 late\n1 commit, the last is 3\n\
              quarantined, the first of 1:\nlook at them with: asof quarantine list shop.asof\n"
         );

@@ -11,9 +11,6 @@ pub fn refuse(command: &Command) -> Outcome {
             "snapshot",
             "note a commit and ask FOR COMMIT AS OF it; 'asof verify --head' proves the history up to a head",
         ),
-        Command::Tail(_) => {
-            ("tail", "asof sql STORE \"SELECT * FROM changes('TABLE', FROM, TO)\" --output ndjson")
-        }
         Command::Import(_) => ("import", "asof ingest STORE FILES --valid COL --system COL"),
         Command::Erase(_) => {
             ("erase", "make a new store without the rows: ingest the sources again with --delete-when")

@@ -9,6 +9,7 @@ mod rounds;
 mod script;
 mod shell;
 mod sql;
+mod tail;
 mod upkeep;
 
 use crate::args::{Cli, Command};
@@ -55,7 +56,8 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Verify(args)) => upkeep::verify(&args, manner),
         Some(Command::Rebuild(args)) => upkeep::rebuild(&args, manner),
         Some(Command::AcceptGap(args)) => upkeep::accept_gap(&args, manner),
-        Some(Command::Quarantine(command)) => quarantine::run(&command, manner),
+        Some(Command::Quarantine(args)) => quarantine::run(&args, manner),
+        Some(Command::Tail(args)) => tail::run(&args, manner),
         Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),
     }

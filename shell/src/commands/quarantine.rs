@@ -1,16 +1,23 @@
 //! `asof quarantine`.
 
 use super::{Manner, print, print_json};
-use crate::args::{IngestArgs, QuarantineCommand, StoreAnd};
+use crate::args::{IngestArgs, QuarantineArgs, QuarantineCommand, StoreAnd, StoreArg, from_environment};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::escape::visible;
 use crate::store;
+use asofdb::count;
 use asofdb::{IntakeReport, QuarantineEntry};
 use std::fmt::Write;
 use std::path::Path;
 
 /// Runs the subcommand.
-pub fn run(command: &QuarantineCommand, manner: Manner) -> Outcome {
+pub fn run(args: &QuarantineArgs, manner: Manner) -> Outcome {
+    let Some(command) = &args.command else {
+        let store = StoreArg { store: args.store.clone().or_else(from_environment) };
+        let path = store.path()?;
+        is_no_slip(path)?;
+        return list(path, args.all, manner);
+    };
     match command {
         QuarantineCommand::List { store, all } => list(store.path()?, *all, manner),
         QuarantineCommand::Show { places } => {
@@ -22,6 +29,18 @@ pub fn run(command: &QuarantineCommand, manner: Manner) -> Outcome {
             show(&places.store, number, manner)
         }
         QuarantineCommand::Replay(args) => replay(args, manner),
+    }
+}
+
+/// A word that is no directory may have been meant as a command.
+fn is_no_slip(path: &Path) -> Outcome {
+    let names = ["list", "show", "replay"];
+    match path.to_str().filter(|_| !path.exists()).and_then(|word| asofdb::near::nearest(word, names)) {
+        Some(near) => {
+            Err(Failure::usage(format!("there is no store {}", visible(&path.display().to_string())))
+                .hint(format!("did you mean asof quarantine {near} STORE?")))
+        }
+        None => Ok(()),
     }
 }
 
@@ -100,11 +119,11 @@ fn show(path: &Path, number: &str, manner: Manner) -> Outcome {
         let _ = writeln!(out, "settled  by commit {by}");
     }
     let kept = if (m.raw.len() as u64) < m.length {
-        format!(", the first {} are kept", m.raw.len())
+        format!(", the first {} of them kept", m.raw.len())
     } else {
         String::new()
     };
-    let _ = writeln!(out, "length   {} bytes{kept}\n", m.length);
+    let _ = writeln!(out, "length   {}{kept}\n", count::of(m.length, "byte"));
     let text = String::from_utf8_lossy(&m.raw);
     out.extend(text.lines().map(|l| format!("{}\n", visible(l))));
     print(&out)

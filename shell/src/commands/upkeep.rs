@@ -5,6 +5,8 @@ use crate::args::{AcceptGapArgs, CompactArgs, StatusArgs, StoreAnd, VerifyArgs};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::escape::visible;
 use crate::store as library;
+use asofdb::count;
+use asofdb::intake::{SourceState, sources};
 use asofdb::time::format_instant;
 use asofdb_storage::engine::{Status, VerifyReport};
 use serde_json::json;
@@ -16,10 +18,82 @@ pub fn status(args: &StatusArgs, manner: Manner) -> Outcome {
     let path = args.store.path()?;
     let store = library::reader(path)?;
     let status = store.engine().status().map_err(library::engine_failure)?;
+    let taken = Taken::of(&store)?;
     if manner.json {
-        return print_json(&serde_json::to_value(&status).unwrap_or_default());
+        let mut value = serde_json::to_value(&status).unwrap_or_default();
+        value["sources"] = serde_json::to_value(sources(&store.catalog())).unwrap_or_default();
+        value["taken"] = taken.json();
+        return print_json(&value);
     }
-    print(&status_text(&path.display().to_string(), &status))
+    let mut text = status_text(&path.display().to_string(), &status);
+    text.push_str(&taken.text());
+    text.push_str(&source_text(&sources(&store.catalog())));
+    print(&text)
+}
+
+/// What all intakes together counted.
+#[derive(Debug, Default)]
+struct Taken {
+    repeated: u64,
+    ignored: u64,
+    late: u64,
+    raised: u64,
+    lowered: u64,
+}
+
+impl Taken {
+    fn of(store: &asofdb::Store) -> Outcome<Taken> {
+        let mut taken = Taken::default();
+        for commit in store.commits().map_err(|e| library::failure(&e))? {
+            let count = |name: &str| match &commit.note[name] {
+                serde_json::Value::Object(kinds) => kinds.values().filter_map(|n| n.as_u64()).sum(),
+                n => n.as_u64().unwrap_or(0),
+            };
+            taken.repeated += count("repeats");
+            taken.ignored += count("ignored");
+            taken.late += count("late");
+            taken.raised += count("raised");
+            taken.lowered += count("lowered");
+        }
+        Ok(taken)
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let Taken { repeated, ignored, late, raised, lowered } = self;
+        json!({"repeated": repeated, "ignored": ignored, "late": late, "raised": raised, "lowered": lowered})
+    }
+
+    fn text(&self) -> String {
+        let Taken { repeated, ignored, late, raised, lowered } = self;
+        format!(
+            "messages     {repeated} repeated, {ignored} ignored\nevents late  {late}, raised {raised}, lowered {lowered}\n"
+        )
+    }
+}
+
+/// Streams that are listed at most.
+const STREAMS_MAX: usize = 20;
+
+/// How far each stream was read, in messages.
+fn source_text(all: &[SourceState]) -> String {
+    let mut streams: Vec<(&str, u64, u64)> = Vec::new();
+    for source in all {
+        let read = source.position.unwrap_or(0);
+        match streams.iter_mut().find(|(name, ..)| *name == source.stream) {
+            Some((_, parts, sum)) => (*parts, *sum) = (*parts + 1, *sum + read),
+            None => streams.push((&source.stream, 1, read)),
+        }
+    }
+    let mut out = String::new();
+    let width = streams.iter().take(STREAMS_MAX).map(|(name, ..)| name.len()).max().unwrap_or(0);
+    for (name, parts, read) in streams.iter().take(STREAMS_MAX) {
+        let files = if *parts > 1 { format!(" in {}", count::of(*parts, "file")) } else { String::new() };
+        let _ = writeln!(out, "source       {:<width$}  read up to {read}{files}", visible(name));
+    }
+    if streams.len() > STREAMS_MAX {
+        let _ = writeln!(out, "             {} more: SELECT * FROM sources()", streams.len() - STREAMS_MAX);
+    }
+    out
 }
 
 fn status_text(name: &str, status: &Status) -> String {
@@ -60,13 +134,13 @@ fn status_text(name: &str, status: &Status) -> String {
     for table in &status.tables {
         let _ = writeln!(
             out,
-            "table        {:<width$}  {} events, {} columns, key ({}), {} in {} runs",
+            "table        {:<width$}  {}, {}, key ({}), {} in {}",
             visible(&table.name),
-            table.events,
-            table.columns,
+            count::of(table.events, "event"),
+            count::of(table.columns, "column"),
             visible(&table.key.join(", ")),
             bytes(table.run_bytes),
-            table.runs
+            count::of(table.runs, "run")
         );
     }
     out
@@ -81,7 +155,8 @@ fn judge(name: &str, args: &VerifyArgs, report: &VerifyReport) -> Outcome {
             Err(Failure::new(Exit::Failed, only.clone()).hint(format!("the head now is {}", report.head)))
         }
         damage => {
-            let mut failure = Failure::new(Exit::Damaged, format!("{name}: {} damaged places", damage.len()));
+            let mut failure =
+                Failure::new(Exit::Damaged, format!("{name}: {}", count::of(damage.len(), "damaged place")));
             failure.message.extend(damage.iter().take(20).map(|d| format!("\n  {d}")));
             Err(failure.hint("damaged runs: asof rebuild; a damaged log: a copy of the store"))
         }
@@ -111,7 +186,8 @@ pub fn compact(args: &CompactArgs, manner: Manner) -> Outcome {
     match merges {
         0 => manner.say("nothing to do"),
         n => manner.say(&format!(
-            "{n} merges, runs went from {} to {} in {:.1} s",
+            "{}, runs went from {} to {} in {:.1} s",
+            count::of(n, "merge"),
             bytes(before),
             bytes(after),
             started.elapsed().as_secs_f64()
@@ -130,7 +206,8 @@ pub fn rebuild(args: &CompactArgs, manner: Manner) -> Outcome {
         return print_json(&json!({"events": events}));
     }
     manner.say(&format!(
-        "runs of {events} events made anew from the log in {:.1} s",
+        "runs of {} made anew from the log in {:.1} s",
+        count::of(events, "event"),
         started.elapsed().as_secs_f64()
     ));
     Ok(())
@@ -174,13 +251,18 @@ pub fn verify(args: &VerifyArgs, manner: Manner) -> Outcome {
     }
     judge(&path.display().to_string(), args, &report)?;
     if !manner.json {
-        let mut text =
-            format!("good: {} frames, {} runs\nhead {}\n", report.frames, report.runs, report.head);
+        let mut text = format!(
+            "good: {}, {}\nhead {}\n",
+            count::of(report.frames, "frame"),
+            count::of(report.runs, "run"),
+            report.head
+        );
         if let Some(full) = &full {
             let _ = writeln!(
                 text,
-                "{} events in runs and in memory, the catalog and {} commits are what the log says",
-                full.events, full.commits
+                "{} in runs and in memory, the catalog and {}: all as the log says",
+                count::of(full.events, "event"),
+                count::of(full.commits, "commit")
             );
         }
         if let Some(commit) = report.head_at {

@@ -207,7 +207,10 @@ impl Renderer for Table {
         let mut notes = Vec::new();
         let hidden_rows = self.rows - self.head.len() - self.tail.len();
         if hidden_rows > 0 {
-            notes.push(format!("{hidden_rows} rows in the middle are not shown"));
+            notes.push(match hidden_rows {
+                1 => "1 row in the middle is not shown".to_owned(),
+                n => format!("{n} rows in the middle are not shown"),
+            });
         }
         if shown.len() < self.names.len() {
             let hidden = (0..self.names.len()).filter(|c| !shown.contains(c));

@@ -8,7 +8,7 @@ use crate::render::Mode;
 use crate::text::lex::{Kind, tokens};
 
 /// Temporal clauses as they are offered after FOR.
-const CLAUSES: [&str; 12] = [
+const CLAUSES: [&str; 11] = [
     "VALID_TIME AS OF ",
     "VALID_TIME FROM ",
     "VALID_TIME BETWEEN ",
@@ -20,7 +20,6 @@ const CLAUSES: [&str; 12] = [
     "SYSTEM_TIME CONTAINED IN (",
     "SYSTEM_TIME ALL ",
     "COMMIT AS OF ",
-    "SNAPSHOT '",
 ];
 /// What follows the name of an axis.
 const SPECS: [&str; 5] = ["AS OF ", "FROM ", "BETWEEN ", "CONTAINED IN (", "ALL "];
@@ -50,7 +49,7 @@ pub fn complete(line: &str, names: &Names) -> (usize, Vec<String>) {
         "VALID_TIME" | "SYSTEM_TIME" | "BUSINESS_TIME" | "APPLICATION_TIME" => {
             SPECS.map(str::to_owned).to_vec()
         }
-        "FROM" | "JOIN" | "INTO" | "TABLE" | "DESCRIBE" => tables_and_functions(names),
+        "FROM" | "JOIN" | "TABLE" | "DESCRIBE" => tables_and_functions(names),
         "." => columns_of(&before, names),
         _ => general(&before, names),
     };
@@ -78,10 +77,7 @@ fn quoted(name: &str) -> String {
 
 fn tables_and_functions(names: &Names) -> Vec<String> {
     let tables = names.tables.iter().map(|t| quoted(&t.name));
-    let functions = ["history", "intervals", "scd2", "changes", "belief_diff", "timeline", "late", "ties"];
-    let with_table = functions.iter().map(|f| format!("{f}('"));
-    let plain = ["commits()", "sources()", "quarantine()", "files('"].map(str::to_owned);
-    tables.chain(with_table).chain(plain).collect()
+    tables.chain(names.table_functions.iter().cloned()).collect()
 }
 
 /// The columns of the table or alias before the dot; of all tables where it is not known.
@@ -148,6 +144,14 @@ mod tests {
         assert_eq!(offered("select orders.st"), ["status"]);
         assert_eq!(offered("select * from orders where am"), ["amount"]);
         assert_eq!(offered("sel"), ["SELECT"]);
+    }
+
+    #[test]
+    fn functions_are_those_of_the_library() {
+        assert_eq!(offered("select * from com"), ["commits()"]);
+        assert!(offered("select * from scd").is_empty(), "a function that there is not");
+        assert_eq!(offered("select cou"), ["count("]);
+        assert!(offered("select * from orders for snap").is_empty(), "snapshots are not supported yet");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The lines under an answer.
 
 use crate::runner::Report;
+use asofdb::count;
 use std::time::Duration;
 
 /// What is said under an answer: rows, time, clocks, notices, and why it is empty.
 pub fn lines(report: &Report, timing: bool) -> Vec<String> {
     let mut first: Vec<String> = Vec::new();
     match report.rows {
-        Some(1) => first.push("1 row".into()),
-        Some(n) => first.push(format!("{n} rows")),
+        Some(n) => first.push(count::of(n, "row")),
         None => first.push("done".into()),
     }
     if timing {

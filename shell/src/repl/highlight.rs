@@ -3,7 +3,7 @@
 use crate::text::lex::{Kind, tokens};
 
 /// Words that are coloured as keywords and offered by completion.
-pub const KEYWORDS: [&str; 73] = [
+pub const KEYWORDS: [&str; 70] = [
     "ALL",
     "AND",
     "AS",
@@ -14,10 +14,8 @@ pub const KEYWORDS: [&str; 73] = [
     "CAST",
     "COMMIT",
     "CONTAINED",
-    "CREATE",
     "CROSS",
     "CURRENT_TIMESTAMP",
-    "DELETE",
     "DESC",
     "DESCRIBE",
     "DISTINCT",
@@ -39,7 +37,6 @@ pub const KEYWORDS: [&str; 73] = [
     "INNER",
     "INTERSECT",
     "INTERVAL",
-    "INTO",
     "IS",
     "JOIN",
     "LAST",

@@ -10,7 +10,7 @@ use asofdb::sql::{
     describe_range,
 };
 use asofdb::time::format_instant;
-use asofdb_storage::engine::{self, Engine, RangeSpec};
+use asofdb_storage::engine::{self, RangeSpec};
 use asofdb_storage::schema::TableMeta;
 use asofdb_storage::time::{AxisType, CommitSeq, FOREVER};
 use futures::StreamExt;
@@ -20,7 +20,6 @@ use tokio::sync::mpsc::Sender;
 
 /// An open session.
 pub struct Live {
-    engine: Engine,
     session: Arc<Session>,
     params: Params,
     /// A session whose clocks run, to find out why an answer is empty; people only.
@@ -30,13 +29,12 @@ pub struct Live {
 impl Live {
     /// A session over an open store; with `explain`, empty answers say why.
     pub fn open(store: &Store, params: &[(String, String)], explain: bool) -> Outcome<Live> {
-        let engine = store.engine().clone();
         let settings = Settings { spill_directory: Some(std::env::temp_dir()), ..Settings::default() };
         let new = || store.session_with(settings.clone()).map(Arc::new).map_err(|e| super::failure(&e));
         let session = new()?;
         let probe = if explain { Some(new()?) } else { None };
         let params = params.iter().fold(Params::none(), |all, (name, value)| all.with_text(name, value));
-        Ok(Live { engine, session, params, probe })
+        Ok(Live { session, params, probe })
     }
 }
 
@@ -220,10 +218,18 @@ impl Backend for Live {
     }
 
     fn names(&self) -> Names {
-        let snapshot = self.engine.pin();
-        let mut tables: Vec<TableNames> = snapshot.catalog().tables.values().map(|t| table(t)).collect();
+        let mut tables: Vec<TableNames> = match self.session.pin() {
+            Ok(reader) => reader.catalog().tables.values().map(|t| table(t)).collect(),
+            // The next statement says what is wrong.
+            Err(_) => Vec::new(),
+        };
         tables.sort_by(|a, b| a.name.cmp(&b.name));
-        Names { tables, functions: self.session.functions() }
+        let opened = self.session.table_functions().map(|f| match f.arguments.chars().next() {
+            None => format!("{}()", f.name),
+            Some('\'') => format!("{}('", f.name),
+            Some(_) => format!("{}(", f.name),
+        });
+        Names { tables, functions: self.session.functions(), table_functions: opened.collect() }
     }
 
     fn clocks(&self) -> Clocks {
@@ -236,17 +242,17 @@ impl Backend for Live {
     }
 
     fn commit_at_or_before(&self, us: i64) -> Option<(u64, i64)> {
-        let CommitSeq(seq) = self.engine.pin().commit_at_or_before(us);
+        let CommitSeq(seq) = self.session.pin().ok()?.commit_at_or_before(us);
         Some((seq, self.commit_instant(seq)?))
     }
 
     fn commit_instant(&self, seq: u64) -> Option<i64> {
-        let commits = self.engine.pin().commits().ok()?;
+        let commits = self.session.pin().ok()?.commits().ok()?;
         commits.iter().find(|c| c.seq == seq).map(|c| c.at)
     }
 
     fn last_commit(&self) -> Option<(u64, i64)> {
-        let snapshot = self.engine.pin();
+        let snapshot = self.session.pin().ok()?;
         Some((snapshot.commit().0, snapshot.commit_at()?))
     }
 }

@@ -40,8 +40,11 @@ impl Arguments {
             return Ok(());
         }
         let Arguments { function, values } = self;
-        Err(SqlError::invalid(format!("{function}() was given {} arguments", values.len()))
-            .hint(format!("write {function}({usage})")))
+        Err(SqlError::invalid(format!(
+            "{function}() was given {}",
+            crate::count::of(values.len(), "argument")
+        ))
+        .hint(format!("write {function}({usage})")))
     }
 
     /// Argument `i` as the name of a table; equal but for case will do where only one is.

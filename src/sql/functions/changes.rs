@@ -20,7 +20,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, DynComparator, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
     UInt32Array, make_comparator,
 };
-use datafusion::arrow::compute::{SortOptions, take};
+use datafusion::arrow::compute::{SortOptions, cast, take};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::common::Result;
@@ -47,7 +47,8 @@ pub(crate) fn table(
             .hint(format!("history('{}') shows its events", meta.name)));
     }
     let Range { from, to } = Range::of(arguments, context)?;
-    let schema = schema_of(meta.schema());
+    let shown = context.set_apart(&meta.name, meta.schema_at(to), &CHANGE_COLUMNS);
+    let schema = schema_of(&shown);
     let label = format!("changes({}), commits {from} to {to}", meta.name);
     let (context, out) = (context.clone(), schema.clone());
     let make: Make = Arc::new(move || {
@@ -253,7 +254,8 @@ impl Feed {
         };
         let requests: Vec<_> =
             touches.iter().flat_map(|(k, c)| [request(k, c.saturating_sub(1)), request(k, *c)]).collect();
-        let columns: Vec<ColumnId> = self.meta.schema().columns.iter().map(|c| c.id).collect();
+        let own = self.schema.fields().len() - CHANGE_COLUMNS.len();
+        let columns: Vec<ColumnId> = (0..own as u32).map(ColumnId).collect();
         let (found, rows) =
             self.context.reader.points(self.meta.id, &requests, &columns).map_err(storage_error)?;
         let mut row_of: Vec<Option<u32>> = vec![None; requests.len()];
@@ -323,8 +325,11 @@ impl Out {
 
     fn batch(self, rows: &RecordBatch, feed: &Feed) -> Result<RecordBatch> {
         let picked = UInt32Array::from(self.rows);
-        let mut columns: Vec<ArrayRef> =
-            rows.columns().iter().map(|c| take(c, &picked, None)).collect::<Result<_, _>>()?;
+        // Rows come in the newest types, and are shown in those of the last commit asked for.
+        let shown = rows.columns().iter().zip(feed.schema.fields());
+        let mut columns: Vec<ArrayRef> = shown
+            .map(|(c, field)| cast(&take(c, &picked, None)?, field.data_type()))
+            .collect::<Result<_, _>>()?;
         let at: TimestampMicrosecondArray =
             self.commits.iter().map(|c| feed.commit_at.get(&(*c as u64)).copied()).collect();
         columns.push(Arc::new(StringArray::from(self.kinds)));

@@ -9,12 +9,15 @@ use crate::sql::error::{SqlError, from_datafusion};
 use crate::sql::table::{INTERVAL_COLUMNS, Shape, TemporalTable};
 use asofdb_storage::engine::RangeSpec;
 use asofdb_storage::schema::TableMeta;
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Result, TableReference};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, LogicalPlan, LogicalPlanBuilder, ident, lit};
 use std::sync::Arc;
+
+const CHANGE_TYPE: &str = "_change_type";
 
 /// The table's columns, `__START_AT`, `__END_AT` and `_change_type`: `removed` or `added`.
 pub(crate) fn table(
@@ -50,8 +53,12 @@ fn plan(
     let marked = |plan: LogicalPlan, word: &str| {
         let shown = plan.schema().fields().len() - usize::from(meta.schema().key.is_empty());
         let fields = plan.schema().fields().iter().take(shown);
-        let mut columns: Vec<Expr> = fields.map(|f| ident(f.name())).collect();
-        columns.push(lit(word).alias("_change_type"));
+        let named = |f: &FieldRef| match f.name().as_str() {
+            CHANGE_TYPE => ident(CHANGE_TYPE).alias(format!("{CHANGE_TYPE}_1")),
+            name => ident(name),
+        };
+        let mut columns: Vec<Expr> = fields.map(named).collect();
+        columns.push(lit(word).alias(CHANGE_TYPE));
         LogicalPlanBuilder::from(plan).project(columns)?.build()
     };
     let removed = LogicalPlanBuilder::except(rows(a)?, rows(b)?, true)?;

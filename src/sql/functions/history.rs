@@ -70,7 +70,8 @@ pub(crate) fn table(
     let meta = arguments.table(0, context)?;
     arguments.note_session_clocks(context);
     let commit = context.default_commit()?;
-    let table_schema = Arc::new(meta.schema_at(commit).clone());
+    let own = meta.schema_at(commit);
+    let table_schema = Arc::new(context.set_apart(&meta.name, own, &HISTORY_COLUMNS));
     let schema = Arc::new(Schema::new(fields(&table_schema, &meta)));
     let label = format!("{}({}), commit={commit}", arguments.function, meta.name);
     let context = context.clone();

@@ -37,15 +37,17 @@ pub(crate) fn timeline(
     let mut bounds = context.default_bounds(&meta)?;
     (bounds.valid, bounds.system) = (RangeSpec::All, RangeSpec::All);
     let table = TemporalTable::new(context.clone(), meta.clone(), bounds, Shape::Bounded);
-    let plan = plan(table, &names, &arguments.values[1..]).map_err(|e| from_datafusion(&e))?;
+    let plan = plan(table, &arguments.values[1..]).map_err(|e| from_datafusion(&e))?;
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-fn plan(table: TemporalTable, names: &[&str], key: &[ScalarValue]) -> Result<LogicalPlan> {
+fn plan(table: TemporalTable, key: &[ScalarValue]) -> Result<LogicalPlan> {
     let shown = TableReference::bare(table.meta.name.clone());
+    let schema = table.table_schema.clone();
+    let names = schema.key.iter().filter_map(|id| schema.columns.get(id.0 as usize)).map(|c| &c.name);
     let mut plan = LogicalPlanBuilder::from(table.into_scan(shown)?);
-    for (name, value) in names.iter().zip(key) {
-        plan = plan.filter(ident(*name).eq(lit(value.clone())))?;
+    for (name, value) in names.zip(key) {
+        plan = plan.filter(ident(name).eq(lit(value.clone())))?;
     }
     plan.build()
 }

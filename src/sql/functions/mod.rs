@@ -6,6 +6,7 @@ mod computed;
 mod diff;
 mod history;
 mod keyed;
+mod period;
 mod store;
 
 use super::bound::Evaluation;
@@ -19,30 +20,53 @@ use datafusion::execution::SessionState;
 use std::sync::Arc;
 
 pub(crate) use history::HISTORY_COLUMNS;
+pub(crate) use period::predicates as period_predicates;
 
 /// Every table function of asofdb, and those of DataFusion that are kept.
-pub(crate) const FUNCTION_NAMES: [&str; 17] = [
-    "history",
-    "intervals",
-    "scd2",
-    "changes",
-    "belief_diff",
-    "timeline",
-    "why",
-    "quarantine",
-    "sources",
-    "flows",
-    "commits",
-    "ties",
-    "files",
-    "late",
-    "generate_series",
-    "range",
-    "unnest",
+pub(crate) const TABLE_FUNCTIONS: [TableFunction; 17] = [
+    TableFunction::new("history", "'table'"),
+    TableFunction::new("intervals", "'table'"),
+    TableFunction::new("scd2", "'table'"),
+    TableFunction::new("changes", "'table', from_commit, to_commit"),
+    TableFunction::new("belief_diff", "'table', system_time_a, system_time_b"),
+    TableFunction::new("timeline", "'table', key..."),
+    TableFunction { name: "why", arguments: "", supported: false },
+    TableFunction::new("quarantine", ""),
+    TableFunction::new("sources", ""),
+    TableFunction { name: "flows", arguments: "", supported: false },
+    TableFunction::new("commits", ""),
+    TableFunction::new("ties", "'table'"),
+    TableFunction::new("files", "'table'"),
+    TableFunction::new("late", "'table'"),
+    TableFunction::new("generate_series", "first, last"),
+    TableFunction::new("range", "first, end"),
+    TableFunction::new("unnest", "array"),
 ];
 
-/// Those of them that say only that they are not supported yet.
-pub(crate) const UNSUPPORTED_NAMES: [&str; 2] = ["why", "flows"];
+/// How many of them are ours: they come first.
+const OWN: usize = 14;
+
+/// A table function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableFunction {
+    /// Its name.
+    pub name: &'static str,
+    /// Its arguments as usage; the name of a table is in quotes. Empty = none.
+    pub arguments: &'static str,
+    /// False if it says only that it is not supported yet.
+    pub(crate) supported: bool,
+}
+
+impl TableFunction {
+    const fn new(name: &'static str, arguments: &'static str) -> TableFunction {
+        TableFunction { name, arguments, supported: true }
+    }
+}
+
+/// The names of all of them.
+pub(crate) fn table_function_names() -> impl Iterator<Item = &'static str> {
+    TABLE_FUNCTIONS.iter().map(|f| f.name)
+}
 
 #[derive(Debug)]
 struct Function {
@@ -53,7 +77,7 @@ struct Function {
 
 /// Registers asofdb's table functions for one query.
 pub(crate) fn register(state: &mut SessionState, context: &Arc<QueryContext>, evaluation: &Evaluation) {
-    for name in &FUNCTION_NAMES[..14] {
+    for TableFunction { name, .. } in &TABLE_FUNCTIONS[..OWN] {
         let function = Function { name, context: context.clone(), evaluation: evaluation.clone() };
         state.register_udtf(name, Arc::new(function));
     }

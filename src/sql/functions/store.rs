@@ -65,18 +65,21 @@ pub(crate) fn commits(
     )
 }
 
-/// `sources()`: where each source of events was read up to: `source, position`.
+/// `sources()`: how far each stream and file was read: `stream, file, position, bytes, lines`.
 pub(crate) fn sources(
     context: &QueryContext,
     arguments: &Arguments,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
     arguments.expect(0, 0, "")?;
-    let positions = &context.reader.catalog().positions;
+    let all = crate::intake::sources(context.reader.catalog());
     build(
         "sources()",
         vec![
-            ("source", texts(positions.keys().map(|k| Some(k.clone())))),
-            ("position", texts(positions.values().map(|v| Some(v.to_string())))),
+            ("stream", texts(all.iter().map(|s| Some(s.stream.clone())))),
+            ("file", texts(all.iter().map(|s| s.file.clone()))),
+            ("position", ints(all.iter().map(|s| s.position))),
+            ("bytes", ints(all.iter().map(|s| s.bytes))),
+            ("lines", ints(all.iter().map(|s| s.lines))),
         ],
     )
 }

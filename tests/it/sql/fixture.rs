@@ -265,7 +265,7 @@ fn requests() -> Vec<CommitRequest> {
     let note = |kind: &str| serde_json::json!({ "kind": kind });
     let mut first = CommitRequest { catalog: catalog(), note: note("ingest"), ..CommitRequest::default() };
     first.blocks = [p, o, r, l, m].map(|w| w.block).into();
-    first.positions = vec![("drop-a".into(), serde_json::json!(8))];
+    first.positions = vec![("intake/origin/0".into(), serde_json::json!({"next": 8}))];
     let block =
         |w: Writer| CommitRequest { blocks: vec![w.block], note: note("ingest"), ..CommitRequest::default() };
     let quarantine = CommitRequest { quarantine: vec![broken], ..block(o4) };

@@ -11,4 +11,5 @@ mod model;
 mod model_store;
 mod places;
 mod session;
+mod shown;
 mod slt;
