@@ -156,7 +156,7 @@ impl Wait {
                 Exit::Timeout,
                 format!("no answer within {:?}", self.timeout.unwrap_or_default()),
             )
-            .hint("give it more time with --timeout, or narrow the question"));
+            .hint("give it more time (--timeout, or .timeout in the shell), or narrow the question"));
         }
         if self.progress && elapsed > PATIENCE {
             terminal::err(&format!("\r\x1b[K{:.1} s ... Ctrl-C cancels", elapsed.as_secs_f64()));

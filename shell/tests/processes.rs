@@ -328,3 +328,18 @@ fn tail_follows_the_commits_of_another_process_and_stops_with_0() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(lines.recv().is_err(), "nothing comes twice");
 }
+
+/// A writer that has closed the store left nothing unfinished: what is wrong at the end of its log is damage.
+#[test]
+fn damage_at_the_end_of_a_log_that_was_closed_is_told() {
+    let dir = store();
+    let log = std::fs::read_dir(dir.path().join("s/log")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0xff;
+    std::fs::write(&log, bytes).unwrap();
+    let (code, _, err) = run(asof(dir.path()).args(["verify", "s"]));
+    assert_eq!(code, 4, "{err}");
+    assert!(err.contains("closed in order"), "{err}");
+    assert!(run(asof(dir.path()).args(["status", "s"])).1.contains("log          dropped"));
+}

@@ -6,6 +6,7 @@ mod export;
 mod gap;
 mod intake;
 mod memory;
+mod named_columns;
 mod quarantine;
 mod rows;
 mod shapes;

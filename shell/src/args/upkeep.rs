@@ -63,10 +63,10 @@ Examples:
   asof tail shop.asof orders --from 7 --follow | kafkacat -P -t orders.changes
   asof tail shop.asof orders --from 2026-11-01
 
-One JSON object for each change of the latest state: the columns of the table, then _change_type
-(insert, update_preimage, update_postimage, delete), _commit_version and _commit_timestamp, in the order
-of commits. To go on where you stopped, give the last _commit_version plus one. SIGINT and SIGTERM end
---follow with exit code 0.";
+One JSON object for each change of the latest state, in the order of commits: the columns of the
+table, then _change_type (insert, update_preimage, update_postimage, delete), _commit_version and
+_commit_timestamp. To go on where you stopped, give the last _commit_version plus one. SIGINT and
+SIGTERM end --follow with exit code 0.";
 
 /// `asof tail`
 #[derive(Debug, Args)]
@@ -94,8 +94,8 @@ Examples:
   asof quarantine replay shop.asof --op-map x=delete
   asof quarantine replay shop.asof 3 7 --valid changed_at:ms
 
-Without numbers all messages that wait are tried. What can be taken now goes into a new commit, under
-the position it always had; the rest stays. A message that was settled is never taken again.";
+Without numbers all messages that wait are tried. What can be taken now goes into a new commit,
+under the position it always had; the rest stays. A message that was settled is never taken again.";
 
 /// `asof quarantine`; without a command it lists.
 #[derive(Debug, Args)]

@@ -62,7 +62,13 @@ fn feed(runner: &Runner, table: &str, commits: &str) -> Outcome {
     );
     let sink: Sink = Box::new(BufWriter::with_capacity(1 << 16, std::io::stdout()));
     let mut out = renderer(Mode::Ndjson, sink, &Options::default());
-    runner.run(&statement, out.as_mut()).map(drop).map_err(|f| Failure { place: None, ..f })
+    runner.run(&statement, out.as_mut()).map(drop).map_err(plain)
+}
+
+/// The caller has not seen the statement.
+fn plain(failure: Failure) -> Failure {
+    let message = failure.message.strip_prefix("changes(): ").unwrap_or(&failure.message).to_owned();
+    Failure { place: None, message, ..failure }
 }
 
 fn quoted(text: &str, quote: char) -> String {

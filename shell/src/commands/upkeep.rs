@@ -66,7 +66,7 @@ impl Taken {
     fn text(&self) -> String {
         let Taken { repeated, ignored, late, raised, lowered } = self;
         format!(
-            "messages     {repeated} repeated, {ignored} ignored\nevents late  {late}, raised {raised}, lowered {lowered}\n"
+            "messages     {repeated} repeated, {ignored} ignored\nvalid times  {late} late, {raised} raised, {lowered} lowered\n"
         )
     }
 }
@@ -126,6 +126,9 @@ fn status_text(name: &str, status: &Status) -> String {
     let _ = writeln!(out, "writer       {writer}{abandoned}");
     if let Some(head) = &status.head {
         let _ = writeln!(out, "head         {head}");
+    }
+    if let Some(dropped) = &status.recovered {
+        let _ = writeln!(out, "log          {}", visible(dropped));
     }
     if let Some(error) = &status.background_error {
         let _ = writeln!(out, "background   failed: {}", visible(error));
@@ -231,9 +234,25 @@ pub fn accept_gap(args: &AcceptGapArgs, manner: Manner) -> Outcome {
     Ok(())
 }
 
+/// A writer that is at work, or that was killed, may leave an unfinished commit at the end of the log;
+/// one that has closed the store has not.
+fn judge_tail(status: &Status, damage: &mut Vec<String>, manner: Manner) {
+    let Some(dropped) = &status.recovered else { return };
+    match (&status.writer, &status.abandoned_by) {
+        (None, None) => damage.push(format!("{dropped}; but the store was closed in order")),
+        _ => manner.say(&format!("note: {}", visible(dropped))),
+    }
+}
+
 /// Checks the store; differences end with 1, damage with 4.
 pub fn verify(args: &VerifyArgs, manner: Manner) -> Outcome {
     let path = args.store.path()?;
+    if let Some(head) =
+        args.head.as_ref().filter(|h| h.len() != 64 || asofdb_storage::hex::decode(h).is_none())
+    {
+        return Err(Failure::usage(format!("--head {head} is no head: a head is 64 hexadecimal digits"))
+            .hint("asof verify STORE says the head of now"));
+    }
     let store = library::reader(path)?;
     let mut report = store.engine().verify(args.head.as_deref()).map_err(library::engine_failure)?;
     // What is derived is compared with the log only where the log is as it was written.
@@ -242,6 +261,7 @@ pub fn verify(args: &VerifyArgs, manner: Manner) -> Outcome {
         false => None,
     };
     report.damage.extend(full.iter().flat_map(|f| f.damage.clone()));
+    judge_tail(&store.engine().status().map_err(library::engine_failure)?, &mut report.damage, manner);
     if manner.json {
         let head_at = report.head_at.map(|c| c.0);
         let events = full.as_ref().map(|f| f.events);

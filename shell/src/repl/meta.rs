@@ -104,7 +104,7 @@ pub const TABLE: [Meta; 12] = [
         "[FILE|MODE]",
         Output,
         Mode,
-        "answers go to FILE, or are written as MODE; nothing = back to the screen"
+        "answers go to FILE, or are written as MODE; nothing = back to the screen, as at first"
     ),
     meta!(["null"], "[TEXT]", Null, Nothing, "text for NULL; nothing = the mode's own"),
     meta!(["t", "timing", "timer"], "", Timing, Nothing, "show how long statements take, on and off"),
@@ -184,7 +184,7 @@ pub fn words(text: &str) -> Result<Vec<String>, String> {
 /// Columns of the help.
 const HELP_COLUMNS: usize = 79;
 /// Columns of the left side of the help.
-const USAGE_COLUMNS: usize = 36;
+const USAGE_COLUMNS: usize = 38;
 
 /// Breaks a text into lines of at most `width` columns.
 fn wrap(text: &str, width: usize) -> Vec<String> {

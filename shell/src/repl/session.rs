@@ -163,16 +163,18 @@ impl Shell {
     fn timeout(&mut self, rest: &str) -> Outcome {
         let wrong = |e| Failure::new(Exit::Failed, e).hint("\\timeout 30s");
         self.runner.timeout = if rest.is_empty() { None } else { Some(duration(rest).map_err(wrong)?) };
+        (self.screen.remarks)(&match rest {
+            "" => "statements may take as long as they need".to_owned(),
+            time => format!("statements end after {time}"),
+        });
         Ok(())
     }
 
     fn output(&mut self, rest: &str) -> Outcome {
         if rest.is_empty() {
             self.file = None;
-            if self.mode.is_binary() {
-                self.mode = Mode::Table;
-            }
-            (self.screen.remarks)("answers go to the screen");
+            self.mode = crate::runner::default_mode((self.screen.width)().is_some());
+            (self.screen.remarks)("answers go to the screen, as at first");
         } else if let Some(mode) = Mode::named(rest) {
             if mode.is_binary() && self.file.is_none() {
                 return Err(Failure::new(Exit::Failed, format!("{rest} would spoil the screen"))
