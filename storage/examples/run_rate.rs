@@ -108,7 +108,7 @@ fn main() -> Result<(), Failure> {
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
         let start = Instant::now();
         let spec = RunSpec { id, table: TableId(1), format, level: 1 };
-        let meta = merge_runs(&*disk, dir.path(), spec, &schema, ORDER, inputs, &mut || ())?;
+        let meta = merge_runs(&*disk, dir.path(), spec, &schema, ORDER, inputs)?;
         report(&format!("merge {} runs into one, {format:?}", level0.len()), meta.rows, "rows", start);
         println!("{:44} {:8.1} bytes a row", "  size", meta.bytes as f64 / meta.rows as f64);
         scan(&open(&meta)?)?;
@@ -130,7 +130,7 @@ fn write_level0(dir: &Path, schema: &TableSchema, events: usize) -> Result<Vec<R
         let start = Instant::now();
         let spec = RunSpec { id: run as u64 + 1, table: TableId(1), format: RunFormat::Ipc, level: 0 };
         let inputs = sorted.into_iter().map(MergeInput::batch).collect();
-        let meta = merge_runs(&RealDisk, dir, spec, schema, ORDER, inputs, &mut || ())?;
+        let meta = merge_runs(&RealDisk, dir, spec, schema, ORDER, inputs)?;
         report("merge 5 batches and write them, IPC", meta.rows, "rows", start);
         metas.push(meta);
     }

@@ -28,6 +28,8 @@ pub struct EngineOptions {
     pub memory_events_max: usize,
     /// Bytes that they may have, as they are logged; in memory they take about three times as many.
     pub memory_bytes_max: usize,
+    /// Events that may be in no run when the store is closed with a background thread; more are flushed.
+    pub closing_events_max: usize,
     /// Bytes of a log segment before the next is begun.
     pub segment_bytes_max: u64,
     /// Whether a keyed index is kept, from which questions about the latest state of single keys are
@@ -46,6 +48,7 @@ impl Default for EngineOptions {
         EngineOptions {
             memory_events_max: 400_000,
             memory_bytes_max: 64 << 20,
+            closing_events_max: 20_000,
             segment_bytes_max: 256 << 20,
             index: true,
             index_cache_bytes: 64 << 20,

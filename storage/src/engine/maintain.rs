@@ -13,6 +13,7 @@ use crate::schema::TableMeta;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// Flushed runs that are merged into one of the first level. Many, since they are small and are
@@ -41,30 +42,76 @@ impl Shared {
     /// Body of the background thread.
     pub fn work(&self) {
         self.open_index();
-        while !self.stopping.load(Ordering::SeqCst) {
-            let patience = self.keyed.behind.load(Ordering::SeqCst).then_some(INDEX_PATIENCE);
-            let work = self.signal.wait_for_work(&self.stopping, patience);
-            if self.stopping.load(Ordering::SeqCst) {
-                break;
+        std::thread::scope(|scope| {
+            let mut merger: Option<ScopedJoinHandle<'_, ()>> = None;
+            while !self.stopping.load(Ordering::SeqCst) {
+                let merging = merger.as_ref().is_some_and(|m| !m.is_finished());
+                let behind = self.keyed.behind.load(Ordering::SeqCst) && !merging;
+                let work = self.signal.wait_for_work(&self.stopping, behind.then_some(INDEX_PATIENCE));
+                if self.stopping.load(Ordering::SeqCst) {
+                    break;
+                }
+                if !work {
+                    self.bring_up_index(&|| self.stopping.load(Ordering::SeqCst) || self.signal.has_work());
+                    continue;
+                }
+                let flushed = self.free_memory();
+                if let Ok(true) = flushed
+                    && !merging
+                {
+                    self.join(merger.take());
+                    merger = self.merge_beside(scope);
+                }
+                self.signal.round_done(flushed.err());
             }
-            if !work {
-                self.bring_up_index(&|| self.stopping.load(Ordering::SeqCst) || self.signal.has_work());
-                continue;
-            }
-            let result = self.maintain();
-            self.signal.round_done(result.err());
+            self.join(merger.take());
+        });
+        self.signal.round_done(self.settle().err());
+    }
+
+    fn join(&self, merger: Option<ScopedJoinHandle<'_, ()>>) {
+        if merger.is_some_and(|m| m.join().is_err()) {
+            self.signal.merged(Some(Error::new(ErrorKind::Invalid, "merging runs panicked")));
         }
-        self.signal.round_done(None);
+    }
+
+    /// Merges what is due on a thread of its own: memory is freed meanwhile, or commits would wait.
+    fn merge_beside<'s>(&'s self, scope: &'s Scope<'s, '_>) -> Option<ScopedJoinHandle<'s, ()>> {
+        let merge = || {
+            self.signal.merged(self.merge(Merging::Due).err());
+            // The worker may bring up the index now.
+            self.signal.wake();
+        };
+        let merger = std::thread::Builder::new().name("asofdb-merger".into()).spawn_scoped(scope, merge);
+        let failed = |e| Error::new(ErrorKind::Io, format!("no thread for merging: {e}"));
+        merger.map_err(|e| self.signal.merged(Some(failed(e)))).ok()
+    }
+
+    /// What closing leaves in no run is decoded again by every process that opens the store.
+    fn settle(&self) -> Result<(), Error> {
+        if memory_events(&self.view()) <= self.options.closing_events_max {
+            return Ok(());
+        }
+        self.flush()?;
+        self.merge(Merging::Due).map(|_| ())
     }
 
     /// One round of what is due.
     pub fn maintain(&self) -> Result<(), Error> {
-        self.gather_memory()?;
-        if self.is_full(&self.view(), 1) {
-            self.flush()?;
+        if self.free_memory()? {
             self.merge(Merging::Due)?;
         }
         Ok(())
+    }
+
+    /// Keeps what is in memory in few batches, and flushes it when it is full; whether it did.
+    fn free_memory(&self) -> Result<bool, Error> {
+        self.gather_memory()?;
+        let full = self.is_full(&self.view(), 1);
+        if full {
+            self.flush()?;
+        }
+        Ok(full)
     }
 
     /// Whether the memory table has `times` what is flushed at once.
@@ -180,13 +227,7 @@ impl Shared {
         let format = if level == 0 { RunFormat::Ipc } else { RunFormat::Parquet };
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
-        // Flushes are short, and hold the lock that another flush needs.
-        let mut between = || {
-            if level > 0 {
-                self.relieve_memory()
-            }
-        };
-        let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs, &mut between)?;
+        let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
         let reader = RunReader::open(disk, &dir, &written, self.columns.clone())?;
         reader.trust();
         Ok(Arc::new(RunSource { reader: Arc::new(reader), schema }))
@@ -248,14 +289,6 @@ impl Shared {
         drop(manifest);
         self.remove_runs(chosen)?;
         Ok(true)
-    }
-
-    /// Frees memory in the middle of a merge, so that commits need not wait until it is over. An error
-    /// comes again, and is reported, at the flush after it.
-    fn relieve_memory(&self) {
-        if self.options.background && self.is_full(&self.view(), 1) && self.flush().is_ok() {
-            self.signal.freed();
-        }
     }
 
     /// Removes the files of runs that are in no manifest any more. Open readers have them mapped.

@@ -91,6 +91,7 @@ struct SignalState {
     work: bool,
     rounds: u64,
     failed: Option<Error>,
+    merge_failed: Option<Error>,
 }
 
 /// A lock whose holder panicked still guards consistent data: everything behind our locks is
@@ -136,16 +137,15 @@ impl Signal {
         self.changed.notify_all();
     }
 
-    /// The error of the last round.
-    pub fn failure(&self) -> Option<Error> {
-        locked(&self.state).failed.clone()
+    /// Says how merging went.
+    pub fn merged(&self, failed: Option<Error>) {
+        locked(&self.state).merge_failed = failed;
     }
 
-    /// Says that memory was freed in the middle of a round.
-    pub fn freed(&self) {
-        // The lock orders this behind the look of whoever is about to wait.
-        drop(locked(&self.state));
-        self.changed.notify_all();
+    /// The error of the last round, or of the last merging.
+    pub fn failure(&self) -> Option<Error> {
+        let state = locked(&self.state);
+        state.failed.clone().or_else(|| state.merge_failed.clone())
     }
 
     /// Has the worker work for as long as `full` says so, or gives the error of its last round.

@@ -3,6 +3,7 @@
 use super::columns::{META_COLUMNS, OP_FULL, OP_PREVIOUS_DELETED, event_schema};
 use super::head::Op;
 use super::row::{RowError, RowView};
+use super::sparse::Sparse;
 use crate::id::ColumnId;
 use crate::key::put_key_cell;
 use crate::schema::TableSchema;
@@ -43,6 +44,7 @@ struct Builder<'s> {
     schema: &'s TableSchema,
     key: BinaryBuilder,
     key_scratch: Vec<u8>,
+    cells_scratch: Vec<(ColumnId, Cell<'static>)>,
     valid_from: Vec<i64>,
     valid_to: Vec<i64>,
     system: Vec<i64>,
@@ -52,20 +54,26 @@ struct Builder<'s> {
     position: Vec<u64>,
     ordinal: Vec<u32>,
     mask: Vec<u64>,
-    mask_rest: BinaryBuilder,
-    unknown: BinaryBuilder,
-    ties: BinaryBuilder,
+    mask_rest: Sparse<BinaryBuilder>,
+    unknown: Sparse<BinaryBuilder>,
+    ties: Sparse<BinaryBuilder>,
     event_time: Int64Builder,
     time_source: Vec<u8>,
     source: Vec<u32>,
-    token: BinaryBuilder,
+    token: Sparse<BinaryBuilder>,
     token_ordinal: Vec<u32>,
-    operation_id: BinaryBuilder,
-    transaction_id: StringBuilder,
-    previous: BinaryBuilder,
-    raw: BinaryBuilder,
-    content: UInt64Builder,
+    operation_id: Sparse<BinaryBuilder>,
+    transaction_id: Sparse<StringBuilder>,
+    previous: Sparse<BinaryBuilder>,
+    raw: Sparse<BinaryBuilder>,
+    content: Sparse<UInt64Builder>,
     images: Vec<ImageBuilder>,
+}
+
+/// An empty vector with the allocation of another one.
+fn recycled<'b>(mut used: Vec<(ColumnId, Cell<'_>)>) -> Vec<(ColumnId, Cell<'b>)> {
+    used.clear();
+    used.into_iter().filter_map(|_| None).collect()
 }
 
 /// Reserves one bit per column; words are little-endian.
@@ -82,6 +90,7 @@ impl<'s> Builder<'s> {
             schema,
             key: BinaryBuilder::with_capacity(rows, rows * 24),
             key_scratch: Vec::new(),
+            cells_scratch: Vec::new(),
             valid_from: Vec::with_capacity(rows),
             valid_to: Vec::with_capacity(rows),
             system: Vec::with_capacity(rows),
@@ -91,19 +100,19 @@ impl<'s> Builder<'s> {
             position: Vec::with_capacity(rows),
             ordinal: Vec::with_capacity(rows),
             mask: Vec::with_capacity(rows),
-            mask_rest: BinaryBuilder::new(),
-            unknown: BinaryBuilder::new(),
-            ties: BinaryBuilder::new(),
+            mask_rest: Sparse::default(),
+            unknown: Sparse::default(),
+            ties: Sparse::default(),
             event_time: Int64Builder::with_capacity(rows),
             time_source: Vec::with_capacity(rows),
             source: Vec::with_capacity(rows),
-            token: BinaryBuilder::new(),
+            token: Sparse::default(),
             token_ordinal: Vec::with_capacity(rows),
-            operation_id: BinaryBuilder::new(),
-            transaction_id: StringBuilder::new(),
-            previous: BinaryBuilder::new(),
-            raw: BinaryBuilder::new(),
-            content: UInt64Builder::with_capacity(rows),
+            operation_id: Sparse::default(),
+            transaction_id: Sparse::default(),
+            previous: Sparse::default(),
+            raw: Sparse::default(),
+            content: Sparse::default(),
             images: schema.columns.iter().map(|c| ImageBuilder::new(c.ty, rows)).collect(),
         }
     }
@@ -123,8 +132,13 @@ impl<'s> Builder<'s> {
                 return Ok(());
             }
         }
-        let cells = row.cells().collect::<Result<Vec<_>, _>>()?;
-        self.push_one(row, context, row.head.op, &cells)
+        let mut cells = recycled(std::mem::take(&mut self.cells_scratch));
+        for cell in row.cells() {
+            cells.push(cell?);
+        }
+        self.push_one(row, context, row.head.op, &cells)?;
+        self.cells_scratch = recycled(cells);
+        Ok(())
     }
 
     fn push_one(
@@ -151,14 +165,14 @@ impl<'s> Builder<'s> {
         self.event_time.append_option(head.event_time);
         self.time_source.push(head.time_source as u8);
         self.source.push(head.source.0);
-        self.ties.append_option((!head.ties.is_empty()).then_some(head.ties));
-        self.token.append_option((!head.token.is_empty()).then_some(head.token));
+        self.ties.append((!head.ties.is_empty()).then_some(head.ties));
+        self.token.append((!head.token.is_empty()).then_some(head.token));
         self.token_ordinal.push(head.token_ordinal);
-        self.operation_id.append_option(head.operation_id);
-        self.transaction_id.append_option(head.transaction_id);
-        self.raw.append_option(if op == Op::MovedAway { None } else { head.raw });
+        self.operation_id.append(head.operation_id);
+        self.transaction_id.append(head.transaction_id);
+        self.raw.append(if op == Op::MovedAway { None } else { head.raw });
         let identified = !head.token.is_empty() || head.operation_id.is_some();
-        self.content.append_option(identified.then(|| content_hash(head.op, row.cell_bytes())));
+        self.content.append(identified.then(|| content_hash(head.op, row.cell_bytes())));
         self.push_previous(row, op);
         self.push_cells(cells, full)
     }
@@ -188,9 +202,9 @@ impl<'s> Builder<'s> {
             Some(cells) if op != Op::MovedAway && !self.schema.key.is_empty() => {
                 self.key_scratch.clear();
                 cells.iter().for_each(|c| put_key_cell(&mut self.key_scratch, c));
-                self.previous.append_value(&self.key_scratch);
+                self.previous.append(Some(&self.key_scratch));
             }
-            _ => self.previous.append_null(),
+            _ => self.previous.append(None),
         }
     }
 
@@ -228,8 +242,8 @@ impl<'s> Builder<'s> {
             rest.clear();
         }
         self.mask.push(mask);
-        self.mask_rest.append_option((!rest.is_empty()).then_some(&rest));
-        self.unknown.append_option((!unknown.is_empty()).then_some(&unknown));
+        self.mask_rest.append((!rest.is_empty()).then_some(&rest));
+        self.unknown.append((!unknown.is_empty()).then_some(&unknown));
         Ok(())
     }
 
@@ -245,19 +259,19 @@ impl<'s> Builder<'s> {
             Arc::new(UInt64Array::from(self.position)),
             Arc::new(UInt32Array::from(self.ordinal)),
             Arc::new(UInt64Array::from(self.mask)),
-            Arc::new(self.mask_rest.finish()),
-            Arc::new(self.unknown.finish()),
-            Arc::new(self.ties.finish()),
+            self.mask_rest.finish(),
+            self.unknown.finish(),
+            self.ties.finish(),
             Arc::new(self.event_time.finish()),
             Arc::new(UInt8Array::from(self.time_source)),
             Arc::new(UInt32Array::from(self.source)),
-            Arc::new(self.token.finish()),
+            self.token.finish(),
             Arc::new(UInt32Array::from(self.token_ordinal)),
-            Arc::new(self.operation_id.finish()),
-            Arc::new(self.transaction_id.finish()),
-            Arc::new(self.previous.finish()),
-            Arc::new(self.raw.finish()),
-            Arc::new(self.content.finish()),
+            self.operation_id.finish(),
+            self.transaction_id.finish(),
+            self.previous.finish(),
+            self.raw.finish(),
+            self.content.finish(),
         ];
         debug_assert_eq!(columns.len(), META_COLUMNS);
         columns.extend(self.images.into_iter().map(ImageBuilder::finish));
@@ -269,6 +283,9 @@ impl<'s> Builder<'s> {
 pub fn content_hash(op: Op, cell_bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(cell_bytes, op as u64)
 }
+
+/// Bytes of a text that a column has room for at first.
+const TEXT_BYTES: usize = 12;
 
 enum ImageBuilder {
     Bool(BooleanBuilder),
@@ -299,7 +316,9 @@ impl ImageBuilder {
             ColumnType::Instant => {
                 ImageBuilder::Instant(PrimitiveBuilder::with_capacity(rows).with_data_type(ty.arrow()))
             }
-            ColumnType::Null | ColumnType::Text => ImageBuilder::Text(StringBuilder::new(), String::new()),
+            ColumnType::Null | ColumnType::Text => {
+                ImageBuilder::Text(StringBuilder::with_capacity(rows, rows * TEXT_BYTES), String::new())
+            }
             ColumnType::Json => ImageBuilder::Json(StringBuilder::new(), String::new()),
             ColumnType::Bytes => ImageBuilder::Bytes(BinaryBuilder::new()),
         }

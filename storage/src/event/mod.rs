@@ -9,6 +9,7 @@ pub mod columns;
 mod decode;
 mod head;
 mod row;
+mod sparse;
 
 pub use columns::{EventColumns, event_schema, image_column_name};
 pub(crate) use decode::image_column;

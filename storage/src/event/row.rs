@@ -61,11 +61,17 @@ pub struct RowError {
 }
 
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
+    if n < 0x80 {
+        return out.push(n as u8);
     }
-    out.push(n as u8);
+    let (mut bytes, mut len) = ([0; 10], 0);
+    while n >= 0x80 {
+        bytes[len] = n as u8 | 0x80;
+        n >>= 7;
+        len += 1;
+    }
+    bytes[len] = n as u8;
+    out.extend_from_slice(&bytes[..=len]);
 }
 
 fn put_signed(out: &mut Vec<u8>, n: i64) {
@@ -139,7 +145,7 @@ fn fixed(out: &mut Vec<u8>, tag: u8, v: i64) {
 /// In debug builds, if the columns do not ascend.
 pub fn encode_row(out: &mut Vec<u8>, head: &EventHead<'_>, cells: &[(ColumnId, Cell<'_>)]) {
     debug_assert!(cells.windows(2).all(|w| w[0].0 < w[1].0), "columns must ascend");
-    let dense = cells.iter().enumerate().all(|(i, (id, c))| id.0 as usize == i && *c != Cell::Unchanged);
+    let dense = cells.iter().enumerate().all(|(i, (id, c))| id.0 as usize == i && is_sent(c));
     put_varint(out, flags_of(head, dense) as u64);
     let base = head.valid_from.unwrap_or(0);
     if let Some(v) = head.valid_from {
@@ -214,14 +220,15 @@ fn flags_of(head: &EventHead<'_>, dense: bool) -> u32 {
     f
 }
 
+fn is_sent(cell: &Cell<'_>) -> bool {
+    !matches!(cell, Cell::Unchanged)
+}
+
 fn put_cells(out: &mut Vec<u8>, cells: &[(ColumnId, Cell<'_>)], dense: bool) {
-    let count = cells.iter().filter(|(_, c)| *c != Cell::Unchanged).count();
+    let count = cells.iter().filter(|(_, c)| is_sent(c)).count();
     put_varint(out, count as u64);
     let mut next = 0;
-    for (id, cell) in cells {
-        if *cell == Cell::Unchanged {
-            continue;
-        }
+    for (id, cell) in cells.iter().filter(|(_, c)| is_sent(c)) {
         if !dense {
             put_varint(out, (id.0 - next) as u64);
             next = id.0 + 1;

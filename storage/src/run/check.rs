@@ -1,11 +1,10 @@
 //! The bytes of a run file, checked block by block before they are used.
 
 use super::error::RunError;
-use super::meta::Sidecar;
+use super::meta::{RunFormat, Sidecar};
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
-use sha2::{Digest, Sha256};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +20,7 @@ pub(crate) struct CheckedFile {
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
+    format: RunFormat,
     block_bytes: usize,
     digests: Vec<u8>,
     /// 1 for blocks whose digest was found right.
@@ -31,14 +31,20 @@ struct Inner {
 
 impl CheckedFile {
     /// Wraps the mapped bytes of a run file; nothing is read yet.
-    pub fn new(path: PathBuf, bytes: Bytes, sidecar: &Sidecar) -> Result<CheckedFile, RunError> {
+    pub fn new(
+        path: PathBuf,
+        bytes: Bytes,
+        format: RunFormat,
+        sidecar: &Sidecar,
+    ) -> Result<CheckedFile, RunError> {
         if bytes.len() as u64 != sidecar.bytes {
             let what = format!("has {} bytes, not {}", bytes.len(), sidecar.bytes);
             return Err(RunError::Damaged { file: path, what });
         }
-        let blocks = sidecar.digests.len() / 32;
+        let blocks = sidecar.digests.len() / format.digest_bytes();
         let inner = Inner {
             path,
+            format,
             block_bytes: sidecar.block_bytes as usize,
             digests: sidecar.digests.clone(),
             checked: (0..blocks).map(|_| AtomicU8::new(0)).collect(),
@@ -115,7 +121,9 @@ impl CheckedFile {
         }
         let start = block * inner.block_bytes;
         let end = (start + inner.block_bytes).min(self.bytes.len());
-        if Sha256::digest(&self.bytes[start..end])[..] != inner.digests[block * 32..block * 32 + 32] {
+        let (mut found, length) = (Vec::new(), inner.format.digest_bytes());
+        inner.format.put_digest(&mut found, &self.bytes[start..end]);
+        if found != inner.digests[block * length..(block + 1) * length] {
             inner.damaged.store(true, Ordering::Relaxed);
             return Err(self.damaged(format!("bytes {start} to {end} do not have their digest")));
         }

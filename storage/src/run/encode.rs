@@ -11,12 +11,12 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
-use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes on their way to the file, hashed block by block.
 struct Sink {
+    format: RunFormat,
     file: Box<dyn DiskFile>,
     offset: u64,
     block: Vec<u8>,
@@ -32,7 +32,7 @@ impl Sink {
         if self.block.is_empty() {
             return Ok(());
         }
-        self.digests.extend_from_slice(&Sha256::digest(&self.block));
+        self.format.put_digest(&mut self.digests, &self.block);
         if let Err(e) = self.file.write_at(self.offset, &self.block) {
             let passed_on = std::io::Error::other(e.to_string());
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
@@ -74,7 +74,7 @@ pub(crate) struct Encoder {
 /// A file whose bytes are durable.
 pub(crate) struct Written {
     pub bytes: u64,
-    /// SHA-256 of each block.
+    /// Digest of each block.
     pub digests: Vec<u8>,
 }
 
@@ -82,6 +82,7 @@ impl Encoder {
     pub fn new(format: RunFormat, file: Box<dyn DiskFile>, schema: &SchemaRef) -> Result<Encoder, RunError> {
         let failure = Failure::default();
         let sink = Sink {
+            format,
             file,
             offset: 0,
             block: Vec::with_capacity(DIGEST_BLOCK_BYTES),

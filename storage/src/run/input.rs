@@ -140,7 +140,8 @@ fn constants_of(batch: &RecordBatch) -> Constants {
     found
 }
 
-fn number(column: &ArrayRef) -> Option<Constant> {
+/// The one value of a column of whole numbers without NULLs.
+pub(super) fn number(column: &ArrayRef) -> Option<Constant> {
     fn one<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
         let first = *values.first()?;
         values.iter().all(|v| *v == first).then_some(first)

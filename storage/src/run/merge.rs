@@ -29,7 +29,7 @@ const OUT_BYTES: usize = 64 << 20;
 const BATCHES_AHEAD: usize = 2;
 
 /// Merges sorted inputs into a new run of `schema`, and writes it. Events that are equal in key, order
-/// and commit are one event and are written once. `between` is called after every 65,536 rows or fewer.
+/// and commit are one event and are written once.
 ///
 /// # Errors
 /// [`RunError::NeedsReplay`] where stored values cannot follow the schema; [`RunError::NotEvents`] where
@@ -41,16 +41,15 @@ pub fn merge_runs(
     schema: &TableSchema,
     order: EventOrder<'_>,
     inputs: Vec<MergeInput>,
-    between: &mut dyn FnMut(),
 ) -> Result<RunMeta, RunError> {
     let constants = shared_constants(&inputs, &event_schema(schema));
     let write = || {
         let merge = Merge::new(inputs, schema, constants.clone(), order)?;
         let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
         if spec.format == RunFormat::Parquet {
-            return encode_beside(merge, writer, between);
+            return encode_beside(merge, writer);
         }
-        merge.all(between, |batch| writer.write(batch).map(|()| true))?;
+        merge.all(|batch| writer.write(batch).map(|()| true))?;
         writer.finish()
     };
     write().inspect_err(|_| remove_unfinished(disk, dir, spec))
@@ -60,7 +59,6 @@ pub fn merge_runs(
 fn encode_beside(
     merge: Merge<'_>,
     mut writer: RunWriter<'_>,
-    between: &mut dyn FnMut(),
 ) -> Result<RunMeta, RunError> {
     std::thread::scope(|scope| {
         let (sender, batches) = sync_channel::<RecordBatch>(BATCHES_AHEAD);
@@ -73,7 +71,7 @@ fn encode_beside(
         let encoder = std::thread::Builder::new().name("asofdb-encoder".into()).spawn_scoped(scope, encode);
         let encoder = encoder.map_err(|e| RunError::Encoder(format!("no thread: {e}")))?;
         // An encoder that stopped has an error, which is what joining it gives.
-        let merged = merge.all(between, |batch| Ok(sender.send(batch).is_ok()));
+        let merged = merge.all(|batch| Ok(sender.send(batch).is_ok()));
         drop(sender);
         let encoded = encoder.join().map_err(|_| RunError::Encoder("the thread panicked".into()))?;
         merged?;
@@ -160,14 +158,12 @@ impl<'a> Merge<'a> {
     /// Gives all batches to `take`, until it says false.
     fn all(
         mut self,
-        between: &mut dyn FnMut(),
-        mut take: impl FnMut(RecordBatch) -> Result<bool, RunError>,
+            mut take: impl FnMut(RecordBatch) -> Result<bool, RunError>,
     ) -> Result<(), RunError> {
         while let Some(batch) = self.next()? {
             if !take(batch)? {
                 break;
             }
-            between();
         }
         Ok(())
     }

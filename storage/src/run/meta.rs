@@ -26,6 +26,23 @@ pub enum RunFormat {
 }
 
 impl RunFormat {
+    /// Bytes of the digest of a block.
+    pub(crate) fn digest_bytes(self) -> usize {
+        match self {
+            RunFormat::Ipc => 16,
+            RunFormat::Parquet => 32,
+        }
+    }
+
+    /// Appends the digest of a block: XXH3 (128 bits) of files that are soon merged, and that the log
+    /// still has all of; SHA-256 of those that stay.
+    pub(crate) fn put_digest(self, out: &mut Vec<u8>, block: &[u8]) {
+        match self {
+            RunFormat::Ipc => out.extend_from_slice(&xxhash_rust::xxh3::xxh3_128(block).to_be_bytes()),
+            RunFormat::Parquet => out.extend_from_slice(&Sha256::digest(block)),
+        }
+    }
+
     /// Extension of the file name.
     pub fn extension(self) -> &'static str {
         match self {
@@ -243,7 +260,8 @@ pub struct Sidecar {
     pub chunks: Vec<ChunkMeta>,
     /// Every [`SPARSE_ROWS`]th row of each chunk with its key, the chunk's first row included.
     pub keys: Vec<SparseKey>,
-    /// SHA-256 of each block of the run file, one after the other.
+    /// Digest of each block of the run file, one after the other: SHA-256 of a Parquet file, XXH3 with 128
+    /// bits, big-endian, of an IPC file.
     #[serde(with = "hex_bytes")]
     pub digests: Vec<u8>,
 }
@@ -264,7 +282,8 @@ impl Sidecar {
         }
         let s: Sidecar = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         let blocks = s.bytes.div_ceil(s.block_bytes.max(1));
-        if s.id != meta.id || s.bytes != meta.bytes || s.digests.len() as u64 != blocks * 32 {
+        if s.id != meta.id || s.bytes != meta.bytes || s.digests.len() as u64 != blocks * meta.format.digest_bytes() as u64
+        {
             return Err(damaged(format!("it describes another run than run {}", meta.id)));
         }
         Ok(s)

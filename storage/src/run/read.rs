@@ -67,7 +67,7 @@ impl RunReader {
         present(&side)?;
         present(&path)?;
         let sidecar = Sidecar::decode(&disk.read(&side)?, meta, &side)?;
-        let file = CheckedFile::new(path.clone(), disk.map(&path)?, &sidecar)?;
+        let file = CheckedFile::new(path.clone(), disk.map(&path)?, meta.format, &sidecar)?;
         Ok(RunReader {
             disk,
             meta: meta.clone(),

@@ -1,6 +1,7 @@
 //! Sorting one batch of events into the order of runs.
 
 use super::RunError;
+use super::input::number;
 use super::order::{EventOrder, OrderColumns, SortRow, shared_prefix};
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{TakeOptions, take};
@@ -32,13 +33,13 @@ fn sorted_rows(columns: &OrderColumns, order: EventOrder<'_>) -> Vec<SortRow> {
     rows
 }
 
-/// A column without any value looks the same in every order.
+/// A column with one value, or with none, looks the same in every order.
 fn take_column(
     column: &ArrayRef,
     indices: &UInt32Array,
     options: Option<TakeOptions>,
 ) -> Result<ArrayRef, RunError> {
-    if column.null_count() == column.len() {
+    if column.null_count() == column.len() || column.null_count() == 0 && number(column).is_some() {
         return Ok(column.clone());
     }
     Ok(take(column, indices, options)?)

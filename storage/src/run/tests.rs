@@ -152,7 +152,7 @@ const FORMATS: [RunFormat; 2] = [RunFormat::Ipc, RunFormat::Parquet];
 /// Writes a sorted batch as a run.
 fn write(disk: &SimDisk, dir: &Path, spec: RunSpec, schema: &TableSchema, sorted: &RecordBatch) -> RunMeta {
     let inputs = vec![MergeInput::batch(sorted.clone())];
-    merge_runs(disk, dir, spec, schema, order(false), inputs, &mut || ()).expect("a run")
+    merge_runs(disk, dir, spec, schema, order(false), inputs).expect("a run")
 }
 
 fn open(disk: &SimDisk, dir: &Path, meta: &RunMeta) -> Result<RunReader, RunError> {

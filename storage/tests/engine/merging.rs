@@ -8,6 +8,7 @@ use asofdb_storage::disk::SimDisk;
 use asofdb_storage::engine::{Engine, EngineOptions, OpenMode};
 use asofdb_storage::time::FOREVER;
 use asofdb_storage::value::{Cell, ColumnType};
+use std::sync::mpsc::channel;
 
 /// A store whose worker finds nothing to do, so that the test decides what happens when.
 fn quiet(disk: &HookDisk) -> Engine {
@@ -18,7 +19,7 @@ fn quiet(disk: &HookDisk) -> Engine {
 /// Calls `act` before the `n`th operation on the file of a run under construction, once; false if
 /// there were not so many.
 fn during(disk: &HookDisk, n: usize, act: impl Fn() + Send + 'static, merge: impl FnOnce()) -> bool {
-    let (mut calls, (sender, receiver)) = (0, std::sync::mpsc::channel());
+    let (mut calls, (sender, receiver)) = (0, channel());
     disk.set(move |_, path| {
         if path.starts_with("/store/runs") && path.extension().is_some_and(|e| e == "tmp") {
             if calls == n {
@@ -104,4 +105,63 @@ fn a_merge_whose_runs_were_replaced_is_given_up() {
         assert_eq!(values(&open(&disk).expect("open")), expected, "place {n}, reopened");
     }
     assert!(places > 3, "{places} places");
+}
+
+#[test]
+fn commits_do_not_wait_for_merging_behind_them() {
+    let disk = SimDisk::new();
+    let hooked = HookDisk::new(&disk);
+    let options = EngineOptions { background: true, ..options(1) };
+    let engine = open_hooked(&hooked, OpenMode::Create, options).expect("a store");
+    let ((started, begun), (go, gone)) = (channel(), channel::<()>());
+    hooked.set(move |_, _| {
+        if std::thread::current().name() == Some("asofdb-merger") {
+            // Both are over once the test lets the merge go on.
+            let _ = started.send(());
+            let _ = gone.recv();
+        }
+    });
+    let (writer, (done, ended)) = (engine.clone(), channel());
+    let commits = std::thread::spawn(move || {
+        writer.commit(commit_of(&model(), 1)).expect("a commit");
+        let (mut seq, mut more) = (1, None);
+        while more != Some(0) {
+            seq += 1;
+            writer.commit(extra_commit(&model(), seq)).expect("a commit");
+            more = more.map(|n: u32| n - 1).or_else(|| begun.try_recv().is_ok().then_some(30));
+        }
+        done.send(seq).expect("the test listens");
+    });
+    let last = ended.recv_timeout(std::time::Duration::from_secs(60)).expect("commits beside a merge");
+    commits.join().expect("commits");
+    drop(go);
+    assert_eq!(engine.pin().commit().0, last);
+    drop(engine);
+    let engine = open(&disk).expect("open");
+    let status = engine.status().expect("status");
+    assert_eq!(status.commit, last);
+    assert!(status.tables[0].runs < 8, "{} runs", status.tables[0].runs);
+}
+
+#[test]
+fn closing_leaves_little_that_is_in_no_run() {
+    let first = model().changes.iter().filter(|c| c.commit == 1).count();
+    for (most, left) in [(first + 1, 0), (first + 2, first as u64 + 2)] {
+        let disk = SimDisk::new();
+        let hooked = HookDisk::new(&disk);
+        let options =
+            EngineOptions { background: true, closing_events_max: most, ..options(1_000) };
+        let engine = open_hooked(&hooked, OpenMode::Create, options).expect("a store");
+        engine.commit(commit_of(&model(), 1)).expect("a commit");
+        for seq in 2..=3 {
+            engine.commit(extra_commit(&model(), seq)).expect("a commit");
+        }
+        drop(engine);
+        let image = disk.crash_image(0);
+        let reading = EngineOptions { background: false, ..EngineOptions::default() };
+        let engine = open_hooked(&HookDisk::new(&image), OpenMode::Read, reading).expect("open");
+        let status = engine.status().expect("status");
+        assert_eq!((status.events, status.memory_events), (first as u64 + 2, left), "at most {most}");
+        assert_eq!(rows(&engine.pin(), 2, FOREVER, FOREVER, 3).len(), 3, "at most {most}");
+    }
 }

@@ -16,7 +16,7 @@ fn try_write(
     rows: &RecordBatch,
 ) -> Result<RunMeta, RunError> {
     let inputs = vec![MergeInput::batch(rows.clone())];
-    merge_runs(disk, dir, spec(1, format), schema, order(false), inputs, &mut || ())
+    merge_runs(disk, dir, spec(1, format), schema, order(false), inputs)
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn any_division_into_runs_and_batches_merges_to_the_same_rows() {
                 kind => {
                     let spec = spec(i as u64 + 1, FORMATS[kind as usize - 1]);
                     let one = vec![MergeInput::batch(sorted)];
-                    let meta = merge_runs(&disk, &dir, spec, &schema, order, one, &mut || ()).expect("a run");
+                    let meta = merge_runs(&disk, &dir, spec, &schema, order, one).expect("a run");
                     let reader = open(&disk, &dir, &meta).expect("open");
                     MergeInput::run(&reader, schema.clone()).expect("input")
                 }
@@ -40,7 +40,7 @@ fn any_division_into_runs_and_batches_merges_to_the_same_rows() {
         }
         let format = FORMATS[numbers.below(2) as usize];
         let meta =
-            merge_runs(&disk, &dir, spec(100, format), &schema, order, inputs, &mut || ()).expect("merged");
+            merge_runs(&disk, &dir, spec(100, format), &schema, order, inputs).expect("merged");
         let reader = open(&disk, &dir, &meta).expect("open");
         let expected = naive_sort(&batch, order);
         assert_eq!(read_all(&reader, &schema).expect("rows"), expected, "round {round}");
@@ -87,7 +87,7 @@ fn inputs_that_are_not_sorted_are_refused_and_leave_no_file() {
         [(vec![last, 0], FORMATS[0]), (vec![0, 1, 2, 1], FORMATS[0]), (vec![0, 1, 2, 1], FORMATS[1])]
     {
         let inputs = vec![MergeInput::batch(picked(&sorted, rows))];
-        let e = merge_runs(&disk, &dir, spec(1, format), &schema, order(false), inputs, &mut || ());
+        let e = merge_runs(&disk, &dir, spec(1, format), &schema, order(false), inputs);
         assert!(matches!(e, Err(RunError::NotEvents(_))), "{e:?}");
         assert_eq!(disk.list(&dir).expect("list"), Vec::<PathBuf>::new());
     }
