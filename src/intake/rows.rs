@@ -89,8 +89,10 @@ fn push_image<'a>(
     image: &[Column<'a>],
     cells: &mut Cells<'a>,
 ) -> Result<(), Refusal> {
-    for (i, c) in image.iter().enumerate() {
-        let slot = table.slot_at(i, c.name);
+    let mut before = None;
+    for c in image {
+        let slot = table.slot_behind(before, c.name);
+        before = Some(slot);
         cells.push((slot, fitted(table, slot, c.cell)?));
     }
     Ok(())

@@ -46,8 +46,8 @@ pub struct TableIntake {
     /// Operation ids of the table with the hash of their content, once an event needed them.
     pub operation_ids: Option<HashMap<Vec<u8>, u64>>,
     by_name: HashMap<String, u32>,
-    /// Slots in the order in which the last message used them.
-    predicted: Vec<u32>,
+    /// Which slot came last behind each slot, the first of a message behind none, which is number 0.
+    followers: Vec<u32>,
     columns: Vec<schema::Column>,
     declared: Vec<(String, Option<ColumnType>)>,
 }
@@ -137,7 +137,7 @@ impl TableIntake {
             operation_id_dirty: false,
             operation_ids: None,
             by_name: HashMap::new(),
-            predicted: Vec::new(),
+            followers: Vec::new(),
             columns: Vec::new(),
             declared,
         }
@@ -155,20 +155,21 @@ impl TableIntake {
         slot
     }
 
-    /// The number of the `i`th name of a message: messages mostly use the same names in the same
-    /// order, so that one comparison finds it.
+    /// The number of the name of a message behind that of slot `before`: messages use the same names in
+    /// the same order, if not always all of them, so that one comparison mostly finds it.
     #[inline]
-    pub fn slot_at(&mut self, i: usize, name: &str) -> u32 {
-        if let Some(slot) = self.predicted.get(i)
+    pub fn slot_behind(&mut self, before: Option<u32>, name: &str) -> u32 {
+        let at = before.map_or(0, |slot| slot as usize + 1);
+        if let Some(slot) = self.followers.get(at)
             && self.slots[*slot as usize].name == name
         {
             return *slot;
         }
         let slot = self.slot(name);
-        if self.predicted.len() <= i {
-            self.predicted.resize(i + 1, slot);
+        if self.followers.len() <= at {
+            self.followers.resize(at + 1, slot);
         }
-        self.predicted[i] = slot;
+        self.followers[at] = slot;
         slot
     }
 
