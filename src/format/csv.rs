@@ -5,8 +5,9 @@ use super::declare;
 use super::fields::Reject;
 use super::infer::text_cell;
 use super::options::FormatOptions;
-use super::scratch::{Scratch, ScratchBuffer, recycle};
+use super::scratch::{Scratch, ScratchBuffer};
 use crate::change::{Column, Decoded, Message, Sink};
+use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 
 /// Where the record at the start of some bytes ends.

@@ -6,11 +6,12 @@ mod cells;
 use super::declare;
 use super::fields::Reject;
 use super::options::FormatOptions;
-use super::scratch::{ScratchBuffer, recycle};
+use super::scratch::ScratchBuffer;
 use crate::change::{Column, Decoded, Message};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::error::ArrowError;
+use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 use cells::cell;
 use parquet::arrow::arrow_reader::{

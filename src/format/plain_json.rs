@@ -5,9 +5,10 @@ use super::declare::{self, Envelope};
 use super::fields::{Reject, columns, untyped_cell};
 use super::json::{self, Member, RawText};
 use super::options::FormatOptions;
-use super::scratch::{Scratch, ScratchBuffer, recycle};
+use super::scratch::{Scratch, ScratchBuffer};
 use crate::change::{Change, Column, Decoded, Message, Sink};
 use asofdb_storage::event::Op;
+use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 
 /// Decodes plain JSON. Buffers grow to the longest message and stay.

@@ -62,9 +62,3 @@ impl<'a> Scratch<'a> {
         self.overflowed
     }
 }
-
-/// An empty vector with the allocation of another whose items differ in their lifetimes only.
-pub fn recycle<A, B>(mut used: Vec<A>) -> Vec<B> {
-    used.clear();
-    used.into_iter().filter_map(|_| None).collect()
-}

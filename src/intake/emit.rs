@@ -2,13 +2,14 @@
 
 use super::batch::{Batcher, EmitScratch, Emitted};
 use super::pending::Deferred;
-use super::rows::{Cells, Prepared, recycle};
+use super::rows::{Cells, Prepared};
 use super::table::TableIntake;
 use crate::change::Change;
 use crate::source::Place;
 use asofdb_storage::event::{EventHead, Op, TimeSource, encode_row};
 use asofdb_storage::id::{ColumnId, OriginId};
 use asofdb_storage::key::put_key_cell;
+use asofdb_storage::recycle;
 use asofdb_storage::time::{BEGINNING, FOREVER};
 use asofdb_storage::value::Cell;
 

@@ -46,12 +46,6 @@ pub struct Prepared {
 /// Cells by slot.
 pub type Cells<'a> = Vec<(u32, Cell<'a>)>;
 
-/// Takes the memory of a vector for elements that live otherwise.
-pub fn recycle<T, U>(mut v: Vec<T>) -> Vec<U> {
-    v.clear();
-    v.into_iter().map(|_| unreachable!("the vector is empty")).collect()
-}
-
 /// Prepares a change for `table`, the `index`th.
 pub fn prepare<'a>(
     table: &mut TableIntake,

@@ -4,7 +4,8 @@
 use crate::change::{Header, Message};
 use crate::format::fields::Reject;
 use crate::format::json::{self, Member, Raw};
-use crate::format::scratch::{Scratch, ScratchBuffer, recycle};
+use crate::format::scratch::{Scratch, ScratchBuffer};
+use asofdb_storage::recycle;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 

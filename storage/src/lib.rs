@@ -12,8 +12,11 @@ pub mod id;
 pub mod index;
 pub mod key;
 pub mod log;
+mod recycle;
 pub mod run;
 pub mod schema;
 pub mod time;
 pub mod timeline;
 pub mod value;
+
+pub use recycle::recycle;

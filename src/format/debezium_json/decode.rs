@@ -9,8 +9,9 @@ use crate::format::declare::{self, Envelope, View};
 use crate::format::fields::{Reject, columns, shortened};
 use crate::format::json::{self, Member, Raw, RawText};
 use crate::format::options::FormatOptions;
-use crate::format::scratch::{Scratch, ScratchBuffer, recycle};
+use crate::format::scratch::{Scratch, ScratchBuffer};
 use asofdb_storage::event::Op;
+use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 use std::sync::Arc;
 

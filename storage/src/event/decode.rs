@@ -6,6 +6,7 @@ use super::row::{RowError, RowView};
 use super::sparse::Sparse;
 use crate::id::ColumnId;
 use crate::key::put_key_cell;
+use crate::recycle;
 use crate::schema::TableSchema;
 use crate::time::CommitSeq;
 use crate::value::{Cell, ColumnType, write_json, write_text};
@@ -70,12 +71,6 @@ struct Builder<'s> {
     images: Vec<ImageBuilder>,
 }
 
-/// An empty vector with the allocation of another one.
-fn recycled<'b>(mut used: Vec<(ColumnId, Cell<'_>)>) -> Vec<(ColumnId, Cell<'b>)> {
-    used.clear();
-    used.into_iter().filter_map(|_| None).collect()
-}
-
 /// Reserves one bit per column; words are little-endian.
 fn set_bit(words: &mut Vec<u8>, i: usize) {
     if words.len() <= i / 8 {
@@ -132,12 +127,12 @@ impl<'s> Builder<'s> {
                 return Ok(());
             }
         }
-        let mut cells = recycled(std::mem::take(&mut self.cells_scratch));
+        let mut cells = recycle(std::mem::take(&mut self.cells_scratch));
         for cell in row.cells() {
             cells.push(cell?);
         }
         self.push_one(row, context, row.head.op, &cells)?;
-        self.cells_scratch = recycled(cells);
+        self.cells_scratch = recycle(cells);
         Ok(())
     }
 

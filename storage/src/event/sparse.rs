@@ -82,12 +82,8 @@ mod tests {
     #[test]
     fn values_stand_where_they_were_appended() {
         let none: [Option<&str>; 3] = [None; 3];
-        let all = [
-            &none[..],
-            &[],
-            &[Some("a")],
-            &[None, None, Some("a"), None, Some("b"), Some(""), None, None],
-        ];
+        let all =
+            [&none[..], &[], &[Some("a")], &[None, None, Some("a"), None, Some("b"), Some(""), None, None]];
         for values in all {
             let column = column(values);
             assert_eq!(column.as_string::<i32>().iter().collect::<Vec<_>>(), values);

@@ -56,10 +56,7 @@ pub fn merge_runs(
 }
 
 /// Encodes and writes on a thread of its own: that is the larger half of the work for Parquet.
-fn encode_beside(
-    merge: Merge<'_>,
-    mut writer: RunWriter<'_>,
-) -> Result<RunMeta, RunError> {
+fn encode_beside(merge: Merge<'_>, mut writer: RunWriter<'_>) -> Result<RunMeta, RunError> {
     std::thread::scope(|scope| {
         let (sender, batches) = sync_channel::<RecordBatch>(BATCHES_AHEAD);
         let encode = move || {
@@ -156,10 +153,7 @@ impl<'a> Merge<'a> {
     }
 
     /// Gives all batches to `take`, until it says false.
-    fn all(
-        mut self,
-            mut take: impl FnMut(RecordBatch) -> Result<bool, RunError>,
-    ) -> Result<(), RunError> {
+    fn all(mut self, mut take: impl FnMut(RecordBatch) -> Result<bool, RunError>) -> Result<(), RunError> {
         while let Some(batch) = self.next()? {
             if !take(batch)? {
                 break;

@@ -282,7 +282,9 @@ impl Sidecar {
         }
         let s: Sidecar = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
         let blocks = s.bytes.div_ceil(s.block_bytes.max(1));
-        if s.id != meta.id || s.bytes != meta.bytes || s.digests.len() as u64 != blocks * meta.format.digest_bytes() as u64
+        if s.id != meta.id
+            || s.bytes != meta.bytes
+            || s.digests.len() as u64 != blocks * meta.format.digest_bytes() as u64
         {
             return Err(damaged(format!("it describes another run than run {}", meta.id)));
         }

@@ -149,8 +149,7 @@ fn closing_leaves_little_that_is_in_no_run() {
     for (most, left) in [(first + 1, 0), (first + 2, first as u64 + 2)] {
         let disk = SimDisk::new();
         let hooked = HookDisk::new(&disk);
-        let options =
-            EngineOptions { background: true, closing_events_max: most, ..options(1_000) };
+        let options = EngineOptions { background: true, closing_events_max: most, ..options(1_000) };
         let engine = open_hooked(&hooked, OpenMode::Create, options).expect("a store");
         engine.commit(commit_of(&model(), 1)).expect("a commit");
         for seq in 2..=3 {

@@ -39,8 +39,7 @@ fn any_division_into_runs_and_batches_merges_to_the_same_rows() {
             inputs.push(input);
         }
         let format = FORMATS[numbers.below(2) as usize];
-        let meta =
-            merge_runs(&disk, &dir, spec(100, format), &schema, order, inputs).expect("merged");
+        let meta = merge_runs(&disk, &dir, spec(100, format), &schema, order, inputs).expect("merged");
         let reader = open(&disk, &dir, &meta).expect("open");
         let expected = naive_sort(&batch, order);
         assert_eq!(read_all(&reader, &schema).expect("rows"), expected, "round {round}");

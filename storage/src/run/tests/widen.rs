@@ -48,8 +48,7 @@ fn a_widened_column_is_what_the_events_decode_to_or_is_refused() {
             let meta = write(&disk, &dir, spec(1, RunFormat::Ipc), &old, &sorted);
             let input = MergeInput::run(&open(&disk, &dir, &meta).expect("open"), Arc::new(old));
             let inputs = vec![input.expect("input")];
-            match merge_runs(&disk, &dir, spec(2, RunFormat::Parquet), &new, order(false), inputs)
-            {
+            match merge_runs(&disk, &dir, spec(2, RunFormat::Parquet), &new, order(false), inputs) {
                 Ok(meta) => {
                     assert!(widens_exactly(from, to), "{from:?} to {to:?}");
                     let reader = open(&disk, &dir, &meta).expect("open");
@@ -90,12 +89,10 @@ fn a_run_older_than_a_column_merges_with_nulls_there() {
     let input = || MergeInput::run(&reader, old.clone()).expect("input");
     let empty = sort_batch(&decode(&rows_of(&[Cell::Null]), &new, 3), order(false)).expect("sorted");
     let inputs = vec![input(), MergeInput::batch(empty)];
-    let meta = merge_runs(&disk, &dir, spec(3, RunFormat::Ipc), &new, order(false), inputs)
-        .expect("merged");
+    let meta = merge_runs(&disk, &dir, spec(3, RunFormat::Ipc), &new, order(false), inputs).expect("merged");
     assert_eq!(meta.constants.get("c1"), Some(&Constant::Null));
     let inputs = vec![input(), MergeInput::batch(young)];
-    let meta = merge_runs(&disk, &dir, spec(2, RunFormat::Ipc), &new, order(false), inputs)
-        .expect("merged");
+    let meta = merge_runs(&disk, &dir, spec(2, RunFormat::Ipc), &new, order(false), inputs).expect("merged");
     let rows = read_all(&open(&disk, &dir, &meta).expect("open"), &new).expect("rows");
     let column = rows.column(rows.num_columns() - 1).as_primitive::<arrow::datatypes::Int64Type>();
     let commits = EventColumns::new(rows.clone()).expect("events").commit().values().to_vec();
