@@ -1,9 +1,9 @@
 //! The engine's calls.
 
 use super::catalog::{Catalog, CommitInfo};
+use super::commits::CommitRecord;
 use super::error::{Error, ErrorKind};
 use super::maintain::Merging;
-use super::manifest::CommitRecord;
 use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
@@ -184,7 +184,7 @@ impl Engine {
     }
 
     /// Checks everything on disk: every frame of the log and the chain of hashes over it, every run,
-    /// and every entry of the keyed index. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
+    /// the manifest with the list of commits, and every entry of the keyed index. `head` is a chain head kept elsewhere, in hexadecimal, that must be in the chain.
     ///
     /// # Errors
     /// `Io`, or `Invalid` if `head` is no head; damage is in the report.
@@ -193,9 +193,9 @@ impl Engine {
     }
 
     /// Derives everything again from the log and compares it with what the store has: the catalog,
-    /// the commits and their places, and every event of every run and of the memory table. Beside
-    /// [`Engine::verify`], which checks that every part is as it was written, this finds parts that
-    /// were written wrongly. Reads the log once and every run once.
+    /// the commits and their places, every event of every run and of the memory table, and every entry
+    /// of the keyed index. Beside [`Engine::verify`], which checks that every part is as it was written,
+    /// this finds parts that were written wrongly. Reads the log once and every run twice.
     ///
     /// # Errors
     /// `Io`, or `Damaged` if the log cannot be read to its end; differences are in the report.

@@ -1,8 +1,8 @@
 //! The commit protocol: check, write the frame, sync, publish.
 
 use super::catalog::{Catalog, CatalogChange, CommitInfo};
+use super::commits::CommitRecord;
 use super::error::{Error, ErrorKind};
-use super::manifest::CommitRecord;
 use super::memory::{CommittedRows, MemoryBatch, truncates_of};
 use super::quarantine::{Resolved, check_resolved};
 use super::request::{CommitRequest, Quarantined, RowBlock};
@@ -223,15 +223,14 @@ pub(crate) fn add_rows(view: &mut View, rows: CommittedRows) -> Result<(), Error
         ));
     };
     let entry = view.tables.entry(rows.table).or_default();
-    let mut table = (**entry).clone();
     let truncates = truncates_of(&rows)?;
+    let table = Arc::make_mut(entry);
     if !truncates.is_empty() {
         Arc::make_mut(&mut table.truncates).extend(truncates);
     }
     let schema = Arc::new(meta.schema().clone());
     let ranks = view.ranks.for_table(&meta).clone();
     table.memory.push(Arc::new(MemoryBatch::new(schema, rows, ranks, meta.system_declared)));
-    *entry = Arc::new(table);
     Ok(())
 }
 

@@ -174,7 +174,7 @@ impl Shared {
         }
         self.record(&mut next, &view);
         next.runs.extend(written.iter().map(|(_, _, run)| run.meta().clone()));
-        next.store(&*self.components.disk, &self.dir)?;
+        self.store_manifest(&mut next, &view.commits)?;
         *manifest = next;
         self.keyed.behind.store(true, Ordering::SeqCst);
         self.replace_tables(|tables| {
@@ -194,8 +194,6 @@ impl Shared {
         manifest.flushed = view.commit.0;
         manifest.next_run = self.next_run.load(Ordering::SeqCst);
         manifest.set_catalog(&view.catalog);
-        let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
-        manifest.commits = commits[..view.commit.0 as usize].to_vec();
     }
 
     pub fn write_memory(
@@ -277,7 +275,7 @@ impl Shared {
         next.runs.retain(|r| !old.contains(&r.id));
         next.runs.push(run.meta().clone());
         next.next_run = self.next_run.load(Ordering::SeqCst);
-        next.store(&*self.components.disk, &self.dir)?;
+        self.store_manifest(&mut next, &view.commits)?;
         *manifest = next;
         self.replace_tables(|tables| {
             let entry = tables.entry(id).or_default();
@@ -310,7 +308,7 @@ pub(crate) fn memory_events(view: &View) -> usize {
 
 /// Where the tail of batches begins that are merged into one: sizes then at least halve from batch
 /// to batch, so each event is merged a logarithmic number of times.
-fn small_tail(memory: &[Arc<MemoryBatch>]) -> usize {
+pub(crate) fn small_tail(memory: &[Arc<MemoryBatch>]) -> usize {
     let mut from = memory.len().saturating_sub(1);
     let mut events = memory.last().map_or(0, |b| b.events);
     while from > 0 && memory[from - 1].events <= 2 * events && events < 100_000 {

@@ -1,12 +1,13 @@
 //! The manifest: which runs hold which part of the log, and the catalog at that point.
 //!
 //! One JSON document behind a line with its SHA-256, replaced as a whole (write aside, sync, rename,
-//! sync the directory). It is derived: without it everything is rebuilt from the log.
+//! sync the directory). It is derived: without it everything is rebuilt from the log. Commits stand in
+//! a file of their own ([`super::commits`]); of it the manifest says what counts.
 
-use super::catalog::{Catalog, CommitInfo};
+use super::catalog::Catalog;
+use super::commits::{CommitRecord, CommitsPart, HINT};
 use super::error::{Error, ErrorKind};
 use crate::disk::Disk;
-use crate::log::FramePlace;
 use crate::run::RunMeta;
 use crate::schema::TableMeta;
 use serde::{Deserialize, Serialize};
@@ -14,14 +15,23 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Version of the document; readers refuse higher ones.
-pub const MANIFEST_VERSION: u32 = 1;
+/// Version of the document; higher ones are refused, lower ones are as good as none.
+pub const MANIFEST_VERSION: u32 = 2;
+/// How often reading starts anew because a writer replaced the list of commits meanwhile.
+const READ_ATTEMPTS_MAX: usize = 10;
 
-/// A commit with the place of its frame.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CommitRecord {
-    pub info: CommitInfo,
-    pub place: FramePlace,
+/// What there is instead of a document.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// A file that was read.
+pub(crate) enum Stored {
+    Missing,
+    /// Why nothing can be taken from it.
+    Unusable(String),
+    Known(Box<Manifest>),
 }
 
 /// The document.
@@ -40,7 +50,8 @@ pub(crate) struct Manifest {
     pub origins: Vec<super::Origin>,
     pub sources: Vec<super::SourceInfo>,
     pub positions: std::collections::BTreeMap<String, serde_json::Value>,
-    pub commits: Vec<CommitRecord>,
+    /// Where the commits up to `flushed` stand.
+    pub commits: CommitsPart,
 }
 
 impl Manifest {
@@ -56,7 +67,7 @@ impl Manifest {
             origins: Vec::new(),
             sources: vec![super::SourceInfo::default()],
             positions: Default::default(),
-            commits: Vec::new(),
+            commits: CommitsPart::default(),
         }
     }
 
@@ -78,28 +89,94 @@ impl Manifest {
         self.positions = catalog.positions.clone();
     }
 
-    /// Reads `dir/manifest`; `None` if there is none or its digest or form is wrong: everything is
-    /// then derived from the log.
+    /// Reads `dir/manifest`.
     ///
     /// # Errors
     /// `Io`; `Damaged` if the document is of a newer version.
-    pub fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, Error> {
+    pub fn read(disk: &dyn Disk, dir: &Path) -> Result<Stored, Error> {
         let path = dir.join(NAME);
         if !disk.exists(&path)? {
-            return Ok(None);
+            return Ok(Stored::Missing);
         }
         let bytes = disk.read(&path)?;
-        let Some(split) = bytes.iter().position(|b| *b == b'\n') else { return Ok(None) };
+        let unusable = |what: &str| Ok(Stored::Unusable(format!("{}: {what}", path.display())));
+        let Some(split) = bytes.iter().position(|b| *b == b'\n') else {
+            return unusable("is no manifest");
+        };
         let (line, body) = (&bytes[..split], &bytes[split + 1..]);
         if line != digest_line(body).as_bytes() {
-            return Ok(None);
+            return unusable("its digest is wrong");
         }
-        let Ok(manifest) = serde_json::from_slice::<Manifest>(body) else { return Ok(None) };
-        if manifest.version > MANIFEST_VERSION {
-            let what = format!("{}: was written by a newer version of asofdb", path.display());
-            return Err(Error::new(ErrorKind::Damaged, what));
+        match serde_json::from_slice::<Version>(body) {
+            Ok(Version { version: MANIFEST_VERSION }) => {}
+            Ok(Version { version }) if version > MANIFEST_VERSION => {
+                let what = format!("{}: was written by a newer version of asofdb", path.display());
+                return Err(Error::new(ErrorKind::Damaged, what));
+            }
+            _ => return unusable("was written by an older version of asofdb"),
         }
-        Ok(Some(manifest))
+        match serde_json::from_slice(body) {
+            Ok(manifest) => Ok(Stored::Known(Box::new(manifest))),
+            Err(e) => unusable(&e.to_string()),
+        }
+    }
+
+    /// Reads `dir/manifest`; `None` if there is none or nothing can be taken from it: everything is then
+    /// derived from the log.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub fn load(disk: &dyn Disk, dir: &Path) -> Result<Option<Manifest>, Error> {
+        match Manifest::read(disk, dir)? {
+            Stored::Known(manifest) => Ok(Some(*manifest)),
+            Stored::Missing | Stored::Unusable(_) => Ok(None),
+        }
+    }
+
+    /// The commits that a manifest counts on, or why its list of them is not right. A writer in another
+    /// process removes a list once a manifest without it is in place: then that one is read, and `self`
+    /// becomes it.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub fn read_commits(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+    ) -> Result<Result<Vec<CommitRecord>, Error>, Error> {
+        let mut attempts = 1;
+        loop {
+            let problem = match self.commits.read(disk, dir, &self.store_id) {
+                Ok(records) if records.len() as u64 == self.flushed => return Ok(Ok(records)),
+                Ok(records) => {
+                    let what = format!("the manifest has {} of {} commits", records.len(), self.flushed);
+                    Error::new(ErrorKind::Damaged, what).hint(HINT)
+                }
+                Err(e) => e,
+            };
+            match Manifest::load(disk, dir)? {
+                Some(now) if now.commits != self.commits && attempts < READ_ATTEMPTS_MAX => *self = now,
+                _ if problem.kind == ErrorKind::Damaged => return Ok(Err(problem)),
+                _ => return Err(problem),
+            }
+            attempts += 1;
+        }
+    }
+
+    /// The commits that the manifest on disk counts on, or what is wrong with it, as text for people.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub fn check(disk: &dyn Disk, dir: &Path) -> Result<Result<Vec<CommitRecord>, String>, Error> {
+        let told = |what: String| Ok(Err(format!("{what} ({HINT})")));
+        match Manifest::read(disk, dir)? {
+            Stored::Missing => Ok(Ok(Vec::new())),
+            Stored::Unusable(what) => told(what),
+            Stored::Known(mut manifest) => match manifest.read_commits(disk, dir)? {
+                Ok(commits) => Ok(Ok(commits)),
+                Err(e) => told(e.message),
+            },
+        }
     }
 
     /// Replaces `dir/manifest`.

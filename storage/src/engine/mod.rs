@@ -3,6 +3,7 @@
 mod api;
 mod catalog;
 mod commit;
+mod commits;
 mod error;
 mod keyed;
 mod maintain;
@@ -11,6 +12,7 @@ mod memory;
 mod open;
 mod quarantine;
 mod rebuild;
+mod replay;
 mod request;
 mod runs;
 mod scan;

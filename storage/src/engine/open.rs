@@ -1,22 +1,19 @@
 //! Opening a store: lock, manifest, runs, then the log from where the runs end.
 
 use super::api::{EngineOptions, OpenMode};
-use super::catalog::CatalogChange;
-use super::commit::{InfoSection, add_rows, apply_changes, section};
+use super::commits::{CommitRecord, CommitsFiles, file_number, other_lists};
 use super::error::{Error, ErrorKind};
 use super::keyed::Keyed;
-use super::manifest::{CommitRecord, Manifest};
-use super::memory::CommittedRows;
-use super::request::Quarantined;
+use super::manifest::Manifest;
 use super::runs::RunSource;
 use super::scan;
 use super::scan::StoredTruncate;
 use super::shared::{Components, Shared, Signal, Writer, locked};
 use super::view::{Ranks, View};
 use crate::disk::{Disk, DiskError, LockHolder};
-use crate::event::{FrameContext, Op};
+use crate::event::Op;
 use crate::id::TableId;
-use crate::log::{Frame, FramePlace, Log, LogError, LogSettings, Start};
+use crate::log::{Log, LogError, LogSettings, Start};
 use crate::run::{ColumnCache, RunReader};
 use crate::time::CommitSeq;
 use std::path::Path;
@@ -86,9 +83,9 @@ impl Shared {
             _ => Some(disk.lock(&dir.join(LOCK), &LockHolder::this_process(&components.command))?),
         };
         let known = Log::store_id_of(&*disk, &dir.join("log"))?;
-        let manifest = load_manifest(&*disk, dir, &components, known)?;
+        let Loaded { manifest, commits, last_file } = load_manifest(&*disk, dir, &components, known)?;
         runs.extend(run_ids(&manifest));
-        let floor = manifest.commits.last().map(|c| c.place);
+        let floor = commits.last().map(|c| c.place);
         let id = crate::hex::decode_array(&manifest.store_id)
             .ok_or_else(|| Error::new(ErrorKind::Damaged, "the manifest has no store id"))?;
         let settings = LogSettings {
@@ -106,7 +103,8 @@ impl Shared {
             store_id: manifest.store_id.clone(),
             keyed: Keyed::default(),
             options,
-            view: RwLock::new(Arc::new(empty_view(&manifest))),
+            view: RwLock::new(Arc::new(empty_view(&manifest, commits))),
+            commits_files: CommitsFiles::new(last_file),
             writer: Mutex::new(None),
             next_run: AtomicU64::new(manifest.next_run),
             manifest: Mutex::new(manifest),
@@ -152,30 +150,11 @@ impl Shared {
             entry.runs.push(run);
         }
         if writer {
-            remove_orphans(&*disk, &dir, &manifest)?;
+            remove_orphans(&*disk, &self.dir, &manifest)?;
         }
         drop(manifest);
         self.publish(view);
         Ok(())
-    }
-
-    /// Takes frames of the log that no run holds.
-    pub fn replay_frames(
-        &self,
-        frames: impl Iterator<Item = Result<(FramePlace, Frame), LogError>>,
-        writer: bool,
-    ) -> Result<(), Error> {
-        for frame in frames {
-            let (place, frame) = frame?;
-            let mut view = (*self.view()).clone();
-            take_frame(&mut view, place, &frame)?;
-            self.publish(view);
-            let full = self.is_full(&self.view(), 2);
-            if writer && full && self.view().stale_tables().is_empty() {
-                self.flush()?;
-            }
-        }
-        self.renew_stale(writer)
     }
 }
 
@@ -219,6 +198,7 @@ fn is_unfinished(disk: &dyn Disk, dir: &Path) -> Result<bool, Error> {
     let ours = |path: &std::path::PathBuf| {
         let name = path.file_name().and_then(|n| n.to_str());
         name.is_some_and(|n| ["log", "runs", LOCK, "manifest", "manifest.tmp", "index.redb"].contains(&n))
+            || file_number(path).is_some()
     };
     Ok(disk.list(dir)?.iter().all(ours))
 }
@@ -230,55 +210,80 @@ fn load_manifest(
     dir: &Path,
     components: &Components,
     known: Option<[u8; 16]>,
-) -> Result<Manifest, Error> {
-    let loaded = Manifest::load(disk, dir)?;
+) -> Result<Loaded, Error> {
     let hex = |id: [u8; 16]| crate::hex::encode(&id);
-    match (loaded, known) {
-        (Some(manifest), Some(id)) if manifest.store_id == hex(id) => Ok(manifest),
-        (Some(manifest), None) if manifest.flushed == 0 => Ok(manifest),
-        (Some(_), None) => Err(Error::new(
-            ErrorKind::Damaged,
-            format!("the log of {} is gone, but its manifest says that it had commits", dir.display()),
-        )
-        .hint("put the files of the log directory back from a backup")),
-        (_, Some(id)) => Ok(Manifest::empty(hex(id))),
-        (None, None) => {
-            let mut id = [0u8; 16];
-            let random = components.entropy.fill(&mut id);
-            random.map_err(|e| Error::new(ErrorKind::Io, format!("no random bytes for a store id: {e}")))?;
-            Ok(Manifest::empty(hex(id)))
+    let anew = |id, last_file| Loaded { manifest: Manifest::empty(hex(id)), commits: Vec::new(), last_file };
+    let mut last_file = 0;
+    if let Some(mut manifest) = Manifest::load(disk, dir)? {
+        let commits = manifest.read_commits(disk, dir)?;
+        last_file = manifest.commits.file;
+        match (commits, known) {
+            (Ok(commits), Some(id)) if manifest.store_id == hex(id) => {
+                return Ok(Loaded { manifest, commits, last_file });
+            }
+            (_, Some(_)) => {}
+            (_, None) if manifest.flushed == 0 => {
+                return Ok(Loaded { manifest, commits: Vec::new(), last_file });
+            }
+            (_, None) => {
+                let what = format!(
+                    "the log of {} is gone, but its manifest says that it had commits",
+                    dir.display()
+                );
+                return Err(Error::new(ErrorKind::Damaged, what)
+                    .hint("put the files of the log directory back from a backup"));
+            }
         }
     }
+    if let Some(id) = known {
+        return Ok(anew(id, last_file));
+    }
+    let mut id = [0u8; 16];
+    let random = components.entropy.fill(&mut id);
+    random.map_err(|e| Error::new(ErrorKind::Io, format!("no random bytes for a store id: {e}")))?;
+    Ok(anew(id, last_file))
 }
 
-pub(crate) fn empty_view(manifest: &Manifest) -> View {
+/// What a store is opened from.
+struct Loaded {
+    manifest: Manifest,
+    /// The commits up to `manifest.flushed`.
+    commits: Vec<CommitRecord>,
+    /// Number of the list of commits that the manifest on disk names, whether it counts or not.
+    last_file: u64,
+}
+
+/// The view of a manifest without runs; `commits` are those up to `manifest.flushed`.
+pub(crate) fn empty_view(manifest: &Manifest, commits: Vec<CommitRecord>) -> View {
     let catalog = manifest.catalog();
     View {
         commit: CommitSeq(manifest.flushed),
-        commit_at: manifest.commits.last().map(|c| c.info.at),
+        commit_at: commits.last().map(|c| c.info.at),
         ranks: Arc::new(Ranks::of(&catalog)),
         catalog: Arc::new(catalog),
         tables: Default::default(),
-        commits: Arc::new(RwLock::new(manifest.commits.clone())),
+        commits: Arc::new(RwLock::new(commits)),
     }
 }
 
+/// Removes files that a manifest does not name.
 fn remove_orphans(disk: &dyn Disk, dir: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let mut removed = false;
-    for path in disk.list(dir)? {
+    let runs = dir.join("runs");
+    let orphan = |path: &std::path::PathBuf| {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
-        let Some(run) = crate::run::run_of_file(name) else { continue };
-        let known =
-            manifest.runs.iter().any(|r| r.id == run && (name == r.file_name() || name == r.sidecar_name()));
-        if !known {
-            disk.remove(&path)?;
-            removed = true;
-        }
+        let Some(run) = crate::run::run_of_file(name) else { return false };
+        !manifest.runs.iter().any(|r| r.id == run && (name == r.file_name() || name == r.sidecar_name()))
+    };
+    let mut orphans: Vec<_> = disk.list(&runs)?.into_iter().filter(orphan).collect();
+    orphans.extend(other_lists(disk, dir, &manifest.commits)?);
+    if orphans.is_empty() {
+        return Ok(());
     }
-    if removed {
-        disk.sync_dir(dir)?;
-    }
-    Ok(())
+    // A power cut must not bring back a manifest that names them: whoever wrote this one may have been
+    // killed before its name was durable.
+    disk.sync_dir(dir)?;
+    orphans.iter().try_for_each(|path| disk.remove(path))?;
+    Ok(disk.sync_dir(&runs)?)
 }
 
 /// The truncates that a run holds, under the empty key.
@@ -288,58 +293,4 @@ fn stored_truncates(run: &Arc<RunSource>, table: TableId) -> Result<Vec<StoredTr
     }
     scan::truncates_of_source(&**run, &run.schema)
         .map_err(|e| Error::new(e.kind, format!("table {}: {}", table.0, e.message)))
-}
-
-/// The rows of a frame by table.
-pub(crate) fn rows_of(frame: &Frame) -> impl Iterator<Item = CommittedRows> + use<'_> {
-    let context = FrameContext { commit: frame.sequence, commit_at: frame.instant_us };
-    frame.blocks.iter().map(move |b| CommittedRows {
-        context,
-        table: b.table,
-        ends: b.ends.clone(),
-        bytes: b.bytes.clone(),
-    })
-}
-
-/// Brings a view one frame on.
-pub(crate) fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
-    take_head(view, place, frame)?;
-    rows_of(frame).try_for_each(|rows| add_rows(view, rows))
-}
-
-/// Brings a view one frame on, without the rows.
-pub(crate) fn take_head(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
-    let damaged = |what: String| {
-        Error::new(ErrorKind::Damaged, format!("commit {} of the log: {what}", frame.sequence))
-    };
-    if frame.sequence.0 != view.commit.0 + 1 {
-        return Err(damaged(format!("commit {} should follow commit {}", view.commit.0 + 1, view.commit)));
-    }
-    if let Some(bytes) = frame.section(section::CATALOG) {
-        let changes: Vec<CatalogChange> =
-            serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
-        view.catalog = Arc::new(apply_changes(&view.catalog, changes)?);
-        view.ranks = Arc::new(Ranks::of(&view.catalog));
-    }
-    if let Some(bytes) = frame.section(section::POSITIONS) {
-        let positions: Vec<(String, serde_json::Value)> =
-            serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
-        Arc::make_mut(&mut view.catalog).positions.extend(positions);
-    }
-    let info: InfoSection = match frame.section(section::INFO) {
-        Some(bytes) => serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?,
-        None => return Err(damaged("has no information section".into())),
-    };
-    view.commit = frame.sequence;
-    view.commit_at = Some(frame.instant_us);
-    let info = info.commit(FrameContext { commit: frame.sequence, commit_at: frame.instant_us });
-    view.commits.write().unwrap_or_else(|poisoned| poisoned.into_inner()).push(CommitRecord { info, place });
-    Ok(())
-}
-
-/// The quarantined messages of a frame.
-pub(crate) fn quarantine_of(frame: &Frame) -> Result<Vec<Quarantined>, Error> {
-    let Some(bytes) = frame.section(section::QUARANTINE) else { return Ok(Vec::new()) };
-    serde_json::from_slice(bytes)
-        .map_err(|e| Error::new(ErrorKind::Damaged, format!("commit {}: quarantine: {e}", frame.sequence)))
 }

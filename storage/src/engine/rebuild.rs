@@ -1,4 +1,4 @@
-//! Deriving runs and manifest from the log again, beside readers and commits.
+//! Deriving runs, manifest and list of commits from the log again, beside readers and commits.
 //!
 //! Everything is made aside: readers keep the view they find until the new one replaces it in one
 //! step, and the manifest on disk names the old runs until then. What stops in the middle leaves run
@@ -8,7 +8,8 @@ use super::commit::add_rows;
 use super::error::Error;
 use super::maintain::Merging;
 use super::manifest::Manifest;
-use super::open::{empty_view, rows_of, take_frame, take_head};
+use super::open::empty_view;
+use super::replay::{gather, rows_of, take_frame, take_head};
 use super::runs::RunSource;
 use super::shared::{Shared, locked};
 use super::view::View;
@@ -91,6 +92,7 @@ impl Shared {
         let mut next = Manifest::empty(manifest.store_id.clone());
         self.record(&mut next, &fresh.view);
         next.runs = fresh.written.iter().map(|run| run.meta().clone()).collect();
+        self.write_commits(&mut next, &fresh.view.commits)?;
         let writer = locked(&self.writer);
         let log = &writer.as_ref().ok_or_else(|| self.read_only())?.log;
         for frame in log.read_from(fresh.end())? {
@@ -98,6 +100,7 @@ impl Shared {
         }
         fresh.may_be_named = true;
         next.store(&*self.components.disk, &self.dir)?;
+        self.commits_stored(&next, &manifest.commits);
         *manifest = next;
         let old = self.view().tables.values().flat_map(|t| t.runs.clone()).collect();
         self.publish(fresh.view.clone());
@@ -106,6 +109,7 @@ impl Shared {
 
     /// Writes what is in memory to runs if it is much.
     fn relieve(&self, fresh: &mut Fresh) -> Result<(), Error> {
+        gather(&mut fresh.view)?;
         let full = self.is_full(&fresh.view, 1);
         if full { self.write_runs(fresh) } else { Ok(()) }
     }
@@ -134,7 +138,7 @@ impl Shared {
 
 impl Fresh {
     fn new(manifest: &Manifest) -> Fresh {
-        let view = empty_view(&Manifest::empty(manifest.store_id.clone()));
+        let view = empty_view(&Manifest::empty(manifest.store_id.clone()), Vec::new());
         Fresh { view, last: None, written: Vec::new(), may_be_named: false }
     }
 

@@ -1,6 +1,7 @@
 //! What all handles of an open store share.
 
 use super::api::{EngineOptions, OpenMode};
+use super::commits::CommitsFiles;
 use super::error::{Error, ErrorKind};
 use super::keyed::Keyed;
 use super::manifest::Manifest;
@@ -63,6 +64,7 @@ pub(crate) struct Shared {
     pub writer: Mutex<Option<Writer>>,
     /// Held while runs are written or replaced.
     pub manifest: Mutex<Manifest>,
+    pub commits_files: CommitsFiles,
     /// Number for the next run file.
     pub next_run: AtomicU64,
     /// Held while runs are merged.

@@ -6,7 +6,7 @@
 use super::commit::add_rows;
 use super::error::Error;
 use super::manifest::Manifest;
-use super::open::rows_of;
+use super::replay::{gather, rows_of};
 use super::runs::RunSource;
 use super::shared::{Shared, locked};
 use super::view::View;
@@ -52,6 +52,7 @@ impl Shared {
             for rows in rows_of(&frame).filter(|r| tables.contains(&r.table)) {
                 add_rows(&mut view, rows)?;
             }
+            gather(&mut view)?;
         }
         Ok(view)
     }

@@ -1,8 +1,10 @@
 //! Status and verification.
 
+use super::commits::{CommitRecord, HINT};
 use super::error::{Error, ErrorKind};
 use super::maintain::memory_events;
-use super::open::quarantine_of;
+use super::manifest::Manifest;
+use super::replay::quarantine_of;
 use super::request::Quarantined;
 use super::shared::{Shared, locked};
 use super::view::View;
@@ -153,8 +155,19 @@ impl Shared {
                 }
             }
         }
+        report.damage.extend(self.stored_commits()?.err());
         report.damage.extend(self.check_index()?);
         Ok(report)
+    }
+
+    /// The commits that the manifest on disk counts on, or what is wrong with it.
+    pub fn stored_commits(&self) -> Result<Result<Vec<CommitRecord>, String>, Error> {
+        // Until this is done it is not replaced by this process.
+        let manifest = locked(&self.manifest);
+        let stored = Manifest::check(&*self.components.disk, &self.dir)?;
+        let missing = stored.as_ref().is_ok_and(|c| (c.len() as u64) < manifest.flushed);
+        let what = || format!("{}: the manifest is missing or an older one ({HINT})", self.dir.display());
+        Ok(if missing { Err(what()) } else { stored })
     }
 
     /// The log for reading, beside whoever writes.

@@ -3,13 +3,15 @@
 //! and commit, are compared with those of runs and memory, whose order plays no part.
 
 use super::catalog::Catalog;
+use super::commits::CommitRecord;
 use super::error::{Error, ErrorKind};
 use super::manifest::Manifest;
 use super::memory::MemoryBatch;
-use super::open::{empty_view, rows_of, take_head};
+use super::open::empty_view;
+use super::replay::{rows_of, take_head};
 use super::runs::RunSource;
 use super::scan::{extend_batch, internal};
-use super::shared::{Shared, locked};
+use super::shared::Shared;
 use super::view::{TableView, View};
 use crate::event::{EventColumns, event_schema};
 use crate::id::TableId;
@@ -48,8 +50,7 @@ impl Shared {
     /// See [`super::Engine::verify_full`].
     pub fn verify_full(&self) -> Result<FullReport, Error> {
         let view = self.view();
-        let mut derived = empty_view(&Manifest::empty(locked(&self.manifest).store_id.clone()));
-        derived.commits = Arc::default();
+        let mut derived = empty_view(&Manifest::empty(self.store_id.clone()), Vec::new());
         let mut expected: BTreeMap<TableId, Sums> = BTreeMap::new();
         let mut report = FullReport::default();
         for frame in self.open_log()?.read_from(Start::Oldest)? {
@@ -72,11 +73,17 @@ impl Shared {
         }
         report.commits = derived.commit.0;
         compare_state(&view, &derived, &mut report.damage);
+        match self.stored_commits()? {
+            Ok(stored) => compare_commits("the list on disk", &stored, &derived, &mut report.damage),
+            Err(what) => report.damage.push(what),
+        }
         for (id, meta) in &view.catalog.tables {
             let parts = view.tables.get(id).cloned().unwrap_or_default();
             let found = found_in(&parts, &view, meta, &mut report.damage)?;
             compare_sums(&meta.name, &expected.remove(id).unwrap_or_default(), &found, &mut report.damage);
         }
+        // Its entries are compared with the runs, which were compared with the log.
+        report.damage.extend(self.check_index()?);
         Ok(report)
     }
 }
@@ -202,13 +209,9 @@ fn compare_state(view: &View, derived: &View, damage: &mut Vec<String>) {
         let what = format!("the log has {} commits, the store {}", derived.commit, view.commit);
         damage.push(what);
     }
-    let lock = |v: &View| v.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-    let (ours, theirs) = (lock(view), lock(derived));
+    let ours = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
     let ours = &ours[..(view.commit.0 as usize).min(ours.len())];
-    for (a, b) in ours.iter().zip(&theirs).filter(|(a, b)| a != b).take(TOLD_MAX) {
-        damage.push(format!("commit {}: what the store says of it is not what its frame says", a.info.seq));
-        debug_assert_eq!(a.info.seq, b.info.seq, "commits are numbered from 1");
-    }
+    compare_commits("the store", ours, derived, damage);
     let (a, b): (&Catalog, &Catalog) = (&view.catalog, &derived.catalog);
     for (same, what) in [
         (a.tables == b.tables, "tables"),
@@ -220,6 +223,14 @@ fn compare_state(view: &View, derived: &View, damage: &mut Vec<String>) {
         if !same {
             damage.push(format!("the {what} of the catalog are not those of the log"));
         }
+    }
+}
+
+fn compare_commits(whose: &str, ours: &[CommitRecord], derived: &View, damage: &mut Vec<String>) {
+    let theirs = derived.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for (a, b) in ours.iter().zip(theirs.iter()).filter(|(a, b)| a != b).take(TOLD_MAX) {
+        damage.push(format!("commit {}: what {whose} says of it is not what its frame says", a.info.seq));
+        debug_assert_eq!(a.info.seq, b.info.seq, "commits are numbered from 1");
     }
 }
 

@@ -138,6 +138,12 @@ fn a_catalog_or_commits_that_the_log_does_not_have_are_told() {
     store.publish(whole);
     store.view().commits.write().expect("commits")[1].info.events = 6;
     assert_eq!(damage(&store), ["commit 2: what the store says of it is not what its frame says"]);
+    // A list that was written wrongly and has the right digests.
+    let mut manifest = crate::engine::shared::locked(&store.manifest).clone();
+    manifest.commits = Default::default();
+    store.store_manifest(&mut manifest, &store.view().commits).expect("a manifest");
+    store.view().commits.write().expect("commits")[1].info.events = 5;
+    assert_eq!(damage(&store), ["commit 2: what the list on disk says of it is not what its frame says"]);
 }
 
 #[test]

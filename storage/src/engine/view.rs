@@ -1,8 +1,8 @@
 //! What readers see: an immutable view per commit.
 
 use super::catalog::Catalog;
+use super::commits::CommitRecord;
 use super::error::Error;
-use super::manifest::CommitRecord;
 use super::memory::MemoryBatch;
 use super::scan::{Names, SortedSource, StoredTruncate};
 use crate::id::TableId;

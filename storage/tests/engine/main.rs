@@ -1,5 +1,6 @@
 //! The engine against the naive model: random histories of every kind, in four states of the store.
 
+mod commits;
 mod hook;
 mod keyed;
 mod merging;
@@ -7,5 +8,6 @@ mod model;
 mod power;
 mod readers;
 mod rebuild;
+mod replay;
 mod table;
 mod widen;

@@ -45,7 +45,10 @@ fn a_reader_opens_while_runs_are_replaced() {
             let place = format!("runs are replaced before call {n}, rebuild: {rebuild}");
             let reader = open_hooked(&hooked, OpenMode::Read, options(3));
             hooked.clear();
-            check(&reader.unwrap_or_else(|e| panic!("{place}: {e}")).pin(), &place);
+            let reader = reader.unwrap_or_else(|e| panic!("{place}: {e}"));
+            check(&reader.pin(), &place);
+            let runs = reader.status().expect("status").tables[0].runs;
+            assert!(runs > 0, "{place}: its manifest and list of commits count");
             if receiver.try_iter().last() != Some(true) {
                 break;
             }

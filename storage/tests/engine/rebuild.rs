@@ -1,11 +1,11 @@
 //! Rebuilding beside readers and commits, and what a failure in the middle of it leaves.
 
 use crate::hook::HookDisk;
-use crate::power::model;
+use crate::power::{manifest_counts, model};
 use crate::table::*;
 use asofdb_storage::disk::sim::Fault;
 use asofdb_storage::disk::{Disk, SimDisk};
-use asofdb_storage::engine::{Engine, ErrorKind, OpenMode};
+use asofdb_storage::engine::{Engine, EngineOptions, ErrorKind, OpenMode};
 use asofdb_storage::time::FOREVER;
 use std::io;
 use std::path::Path;
@@ -145,11 +145,15 @@ fn a_power_cut_in_a_rebuild_leaves_a_whole_store() {
         for seed in 0..4 {
             let image = disk.crash_image(seed);
             let place = format!("cut after operation {n}, seed {seed}");
+            manifest_counts(&image, &place);
             let engine = open(&image).unwrap_or_else(|e| panic!("{place}: {e}"));
             check(&engine, 6, &place);
             let status = engine.status().expect("status");
             let runs: u64 = status.tables.iter().map(|t| t.runs).sum();
             assert_eq!(run_files(&image) as u64, 2 * runs, "{place}: left over files are removed");
+            let names = image.list(Path::new("/store")).expect("a list");
+            let lists = names.iter().filter(|p| p.display().to_string().contains("/commits-")).count();
+            assert_eq!(lists, 1, "{place}: left over lists are removed");
         }
     }
 }
@@ -184,4 +188,30 @@ fn a_rebuild_that_fails_changes_nothing() {
         }
     }
     assert!(failed > 50, "only {failed} rebuilds failed");
+}
+
+#[test]
+fn what_a_killed_rebuild_left_is_removed_after_its_manifest_is_durable() {
+    let base = filled();
+    let whole = base.settled_copy();
+    open(&whole).expect("the store").rebuild().expect("a rebuild");
+    for n in 1..=whole.operations() {
+        let disk = base.settled_copy();
+        let engine = open(&disk).expect("the store");
+        let (kind, operation) = (io::ErrorKind::Other, disk.operations() + n);
+        disk.set_fault(Fault { operation, kind, forever: true, takes_effect: true });
+        let _ = engine.rebuild();
+        drop(engine);
+        disk.clear_fault();
+        // The process was killed; the names that it gave are seen, and not all of them durable. (With an
+        // index they would become so when it is opened.)
+        let options = EngineOptions { index: false, ..options(3) };
+        let opened = Engine::open_with(Path::new("/store"), OpenMode::Write, options, components(&disk));
+        drop(opened.expect("the store"));
+        for seed in 0..3 {
+            let place = format!("killed after operation {n} of a rebuild, opened, power cut {seed}");
+            let opened = open(&disk.crash_image(seed));
+            check(&opened.unwrap_or_else(|e| panic!("{place}: {e}")), 6, &place);
+        }
+    }
 }
