@@ -136,8 +136,10 @@ fn look_ups_are_answered_by_the_index_and_verification_compares_it() {
     assert_eq!(latest(&engine), others, "the answer comes from the index");
     let damage = engine.verify(None).expect("verification").damage;
     assert!(damage.len() == 1 && damage[0].contains("entries of table t are not right"), "{damage:?}");
+    assert_eq!(engine.verify_full().expect("verification").damage, damage, "compared with the log");
     engine.rebuild().expect("a rebuild");
     assert_eq!((indexed(&engine), latest(&engine)), (6, expected(6)), "a rebuild makes the index again");
+    assert_eq!(engine.verify_full().expect("verification").damage, Vec::<String>::new());
 }
 
 #[test]
