@@ -4,7 +4,8 @@
 use crate::table::*;
 use crate::widen::commit as widening_commit;
 use asofdb_storage::disk::SimDisk;
-use asofdb_storage::engine::{Bounds, Engine, OpenMode};
+use asofdb_storage::engine::{Bounds, CatalogChange, Engine, OpenMode, PointRequest};
+use asofdb_storage::id::ColumnId;
 use asofdb_storage::key::key_bytes;
 use asofdb_storage::time::{CommitSeq, FOREVER};
 use asofdb_storage::value::{Cell, ColumnType};
@@ -215,4 +216,29 @@ fn entries_follow_a_column_that_widens() {
     assert_eq!(engine.status().expect("status").tables[0].indexed, 21);
     shown("widened in runs");
     assert_eq!(engine.verify(None).expect("verification").damage, Vec::<String>::new());
+}
+
+#[test]
+fn a_table_without_a_key_has_no_entries() {
+    let engine = open_store(&SimDisk::new());
+    let mut changes = vec![Change::upsert(3, 10, 10, &[(0, 1), (1, 7)]); 2];
+    (0..).zip(&mut changes).for_each(|(i, c)| (c.commit, c.position) = (1, i));
+    let mut request = commit_of(&Model { columns: 2, system_declared: true, changes }, 1);
+    for change in &mut request.catalog {
+        if let CatalogChange::Table(meta) = change {
+            meta.schemas.iter_mut().for_each(|(_, schema)| schema.key.clear());
+        }
+    }
+    engine.commit(request).expect("a commit");
+    engine.compact().expect("compaction");
+    assert_eq!(engine.status().expect("status").tables[0].indexed, 0);
+    // A row is its own key there, and there may be several of it: an entry stands for one.
+    let mut key = Vec::new();
+    for (column, value) in [(0u32, 3), (1, 1), (2, 7)] {
+        key.extend_from_slice(&column.to_be_bytes());
+        key.extend_from_slice(&key_bytes([&Cell::Int(value)]));
+    }
+    let questions = [PointRequest { key, bounds: Bounds::latest(CommitSeq(1)) }];
+    let (found, _) = engine.pin().points(TABLE, &questions, &[ColumnId(0)]).expect("an answer");
+    assert_eq!(found, [0, 0], "both rows");
 }
