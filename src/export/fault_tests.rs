@@ -127,6 +127,9 @@ fn a_stopped_export_leaves_nothing() {
     let e = store.export_watched("t", &dest, &options(), &mut |_| ControlFlow::Break(())).unwrap_err();
     assert_eq!(e.kind(), crate::ErrorKind::Cancelled);
     assert_eq!(rows(&dest), None);
+    let left = std::fs::read_dir(dest.join(".asof-export/table-t")).unwrap();
+    let left: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
     store.export("t", &dest, &options()).unwrap();
     assert_eq!(rows(&dest), Some(10));
 }

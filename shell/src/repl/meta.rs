@@ -258,6 +258,8 @@ mod tests {
     fn every_command_is_in_the_help() {
         for meta in &TABLE {
             assert!(help("").contains(&format!("\\{} ", meta.names[0])), "{meta:?}");
+            let usage = format!("  \\{} {}", meta.names[0], meta.arguments);
+            assert!(usage.len() < USAGE_COLUMNS, "{usage} runs into its text");
         }
         assert!(help("").lines().all(|l| l.len() < 80), "{}", help(""));
         assert!(help("timeline").starts_with("  \\timeline") && help("zzz").starts_with("no command"));

@@ -131,6 +131,8 @@ fn output_goes_to_modes_and_files() {
         std::fs::read_to_string(&file).unwrap(),
         "[\n  {\"n\":0}\n]\n[\n  {\"n\":0},\n  {\"n\":1}\n]\n"
     );
+    b.shell.handle("rows 1;").unwrap();
+    assert!(!b.shown().starts_with('['), "as at first");
 }
 
 #[test]

@@ -104,6 +104,21 @@ fn a_failed_round_is_reported_and_loses_no_event() {
 }
 
 #[test]
+fn a_round_without_a_new_commit_is_left_out() {
+    let fixture = Fixture::of_steps(1, 30);
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let heard = reports.clone();
+    let hear = move |r: &asofdb::Result<asofdb::ExportReport>| {
+        heard.lock().unwrap().push(r.as_ref().unwrap().commit);
+    };
+    let rounds = fixture.store.export_every(fixture.out(), ExportOptions::default(), EVERY, hear).unwrap();
+    wait(|| !reports.lock().unwrap().is_empty());
+    std::thread::sleep(20 * EVERY);
+    assert_eq!(rounds.finish().unwrap(), None, "the last round has nothing new either");
+    assert_eq!(*reports.lock().unwrap(), [fixture.store.commit().0]);
+}
+
+#[test]
 fn one_export_at_a_time_writes_to_a_place() {
     let fixture = Fixture::of_steps(1, 30);
     let slow = Duration::from_secs(3600);
