@@ -1,6 +1,7 @@
 //! What people see of a real store: columns whose names an answer needs itself, schemas of old
 //! commits, sources, functions.
 
+use asofdb::export::{ExportLayout, ExportOptions, ExportOrder, Manifest};
 use asofdb::sql::Params;
 use asofdb::{IntakeOptions, Store};
 use std::path::PathBuf;
@@ -92,6 +93,24 @@ fn columns_named_as_the_answers_own_are_set_apart() {
     let rows = shop.store.sql("SELECT * FROM scd2('t')").unwrap();
     let notices = &rows.notices;
     assert!(notices.iter().any(|n| n.contains("__START_AT of t is shown as __START_AT_1")), "{notices:?}");
+}
+
+/// Exports show such columns as answers do, and their order is one of the table's own key.
+#[test]
+fn exports_set_columns_apart_too() {
+    let shop = Shop::new();
+    shop.take("a.ndjson", TAKEN, "__START_AT");
+    for (layout, column) in [(ExportLayout::Intervals, "__START_AT_1"), (ExportLayout::History, "_stream_1")]
+    {
+        let (out, order) = (shop.dir.path().join(layout.to_string()), ExportOrder::Key);
+        let order = if layout == ExportLayout::Intervals { ExportOrder::Time } else { order };
+        let options = ExportOptions { layout, order, ..ExportOptions::default() };
+        let report = shop.store.export("t", &out, &options).unwrap();
+        let manifest = Manifest::read(&report.tables[0].path).unwrap();
+        assert_eq!(manifest.key, ["__START_AT_1"]);
+        assert!(manifest.columns.iter().any(|c| c.0 == column), "{:?}", manifest.columns);
+        assert_eq!(manifest.rows, 3);
+    }
 }
 
 /// Rule B14: with a commit, a row-by-row join shows the columns and types of that commit.
