@@ -290,6 +290,16 @@ fn upkeep_says_what_it_did() {
     assert_eq!(run(asof(dir.path()).args(["verify", "s", "--head", &forged])).0, 1);
 }
 
+/// A child that does not outlive a test that fails.
+struct Reaped(std::process::Child);
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Lines of a child, as they come.
 fn lines_of(child: &mut std::process::Child) -> std::sync::mpsc::Receiver<String> {
     let (sender, lines) = std::sync::mpsc::channel();
@@ -308,13 +318,10 @@ fn more(dir: &Path) {
 #[test]
 fn tail_follows_the_commits_of_another_process_and_stops_with_0() {
     let dir = store();
-    let mut child = asof(dir.path())
-        .args(["tail", "s", "t", "--follow"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let lines = lines_of(&mut child);
+    let mut tail = asof(dir.path());
+    tail.args(["tail", "s", "t", "--follow"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = Reaped(tail.spawn().unwrap());
+    let lines = lines_of(&mut child.0);
     let next = || lines.recv_timeout(Duration::from_secs(20)).expect("a change");
     let types = |line: String| {
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
@@ -324,8 +331,8 @@ fn tail_follows_the_commits_of_another_process_and_stops_with_0() {
     more(dir.path());
     assert_eq!(types(next()), ("update_preimage".into(), "a".into()));
     assert_eq!(types(next()), ("update_postimage".into(), "c".into()));
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(0));
     assert!(lines.recv().is_err(), "nothing comes twice");
 }
 
