@@ -381,3 +381,23 @@ fn every_rule_names_a_test_that_exists() {
     assert_eq!(rules.len(), RULES.iter().map(|(_, n)| *n as usize).sum::<usize>(), "{:?}", rules.keys());
     assert_none("docs/semantics.md", &faults);
 }
+
+#[test]
+fn every_fault_names_a_test_that_exists() {
+    let document = fs::read_to_string(root().join("docs/testing.md")).unwrap();
+    let section = document.split("\n## ").find(|s| s.starts_with("Faults\n")).expect("a section on faults");
+    let rows: Vec<&str> = section.lines().filter(|l| l.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 8, "{rows:?}");
+    let tests = tests();
+    let mut faults = Vec::new();
+    for row in rows {
+        let last = row.trim_end_matches(" |").rsplit(" | ").next().unwrap_or("");
+        let named: Vec<&str> = last.split('`').skip(1).step_by(2).collect();
+        let there = |n: &&&str| tests.contains(**n) || root().join(n).is_file() || !n.contains('_');
+        faults.extend(named.iter().filter(|n| !there(n)).map(|n| format!("there is no test {n}: {row}")));
+        if named.is_empty() {
+            faults.push(format!("no test: {row}"));
+        }
+    }
+    assert_none("docs/testing.md", &faults);
+}

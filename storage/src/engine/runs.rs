@@ -80,3 +80,45 @@ impl SortedSource for RunSource {
         Ok(self.reader.split_keys(n))
     }
 }
+
+/// A run for one pass over all of it: what was read leaves memory again, and displaces nothing from the
+/// cache.
+#[derive(Debug)]
+pub(crate) struct PassingRun(pub Arc<RunSource>);
+
+impl SortedSource for PassingRun {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn traits(&self) -> Traits {
+        self.0.traits()
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Result<usize, Error> {
+        self.0.lower_bound(key)
+    }
+
+    fn find_key(&self, key: &[u8]) -> Result<Range<usize>, Error> {
+        self.0.find_key(key)
+    }
+
+    fn scan(
+        &self,
+        columns: &[String],
+        rows: Range<usize>,
+        schema: &Arc<TableSchema>,
+    ) -> Result<BatchIter, Error> {
+        if rows != (0..self.rows()) {
+            return self.0.scan(columns, rows, schema);
+        }
+        let (from, to) = (self.0.schema.clone(), schema.clone());
+        let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let batches = self.0.reader.scan_once(&names)?;
+        Ok(Box::new(batches.map(move |b| cast_batch(&b.map_err(Error::from)?, &from, &to))))
+    }
+
+    fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
+        self.0.split_keys(n)
+    }
+}

@@ -49,7 +49,7 @@ fn a_power_cut_loses_nothing_that_was_acknowledged() {
         let disk = SimDisk::new();
         disk.cut_power_after(n);
         let acknowledged = run(&disk, &model);
-        for seed in 0..6 {
+        for seed in 0..10 {
             let image = disk.crash_image(seed);
             manifest_counts(&image, &format!("cut after {n}, seed {seed}"));
             let engine = open(&image).unwrap_or_else(|e| panic!("cut after {n}, seed {seed}: {e}"));

@@ -2,6 +2,7 @@
 
 use crate::engine::error::{Error, ErrorKind};
 use crate::engine::request::{KeyFilter, ScanStream};
+use crate::engine::runs::PassingRun;
 use crate::engine::scan::{KeysOf, SortedSource, TableScan, internal};
 use crate::engine::view::View;
 use crate::id::{ColumnId, TableId};
@@ -47,6 +48,13 @@ pub(crate) fn runs_of_table(view: &View, table: TableId, commit: u64) -> Result<
     TableScan::new(&view, table)
 }
 
+/// The same table, for one pass over all its runs.
+pub(crate) fn passing(scan: &TableScan) -> TableScan {
+    let runs = scan.parts.runs.iter().filter(|r| r.rows() > 0);
+    let sources = runs.map(|r| Arc::new(PassingRun(r.clone())) as Arc<dyn SortedSource>).collect();
+    TableScan { sources, ..scan.clone() }
+}
+
 impl Changes {
     /// What brings an index that reflects `from` to the runs of a view, which are those of `to`.
     pub fn new(view: &View, table: TableId, from: Applied, to: Applied) -> Result<(Changes, Extent), Error> {
@@ -58,7 +66,7 @@ impl Changes {
         let truncated = scan.parts.truncates.iter().any(|t| t.commit > from.commit);
         let anew = from.commit == 0 || from.schema != to.schema || truncated || changed > all / SHARE_MAX;
         let (source, extent) = if anew {
-            (Source::Rows(scan.open_rows(&KeyFilter::All)?), Extent::All)
+            (Source::Rows(passing(&scan).open_rows(&KeyFilter::All)?), Extent::All)
         } else {
             let at_once = if changed <= SINGLE_ROWS_MAX { SINGLE_KEYS } else { PASS_KEYS };
             (Source::Keys(scan.keys_of(&new)?, at_once), Extent::Keys(changed))

@@ -1,6 +1,6 @@
 //! Checking the index against the runs.
 
-use super::changes::{add_rows, runs_of_table};
+use super::changes::{add_rows, passing, runs_of_table};
 use super::handle::reflected;
 use crate::engine::error::Error;
 use crate::engine::request::KeyFilter;
@@ -52,7 +52,7 @@ fn compare(index: &Index, view: &View, table: TableId) -> Result<Result<u64, Ind
     }
     let scan = runs_of_table(view, table, wanted.commit)?;
     let (mut wrong, mut right) = (0, 0);
-    for batch in scan.open_rows(&KeyFilter::All)? {
+    for batch in passing(&scan).open_rows(&KeyFilter::All)? {
         let mut entries: Entries = Vec::new();
         add_rows(&batch?, scan.meta.schema(), |key, value| entries.push((key, value)))?;
         let keys: Vec<&[u8]> = entries.iter().map(|(key, _)| key.as_slice()).collect();
