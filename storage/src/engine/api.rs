@@ -29,6 +29,7 @@ pub struct EngineOptions {
     /// Bytes that they may have, as they are logged; in memory they take about three times as many.
     pub memory_bytes_max: usize,
     /// Events that may be in no run when the store is closed with a background thread; more are flushed.
+    /// A commit counts as another 20.
     pub closing_events_max: usize,
     /// Bytes of a log segment before the next is begun.
     pub segment_bytes_max: u64,

@@ -23,6 +23,8 @@ const FLUSHED_FANOUT: usize = 8;
 const MERGE_FANOUT: usize = 4;
 /// How often what is flushed at once may be in memory before commits wait.
 const MEMORY_TIMES_MAX: usize = 3;
+/// Events that take as long to read from the log as the frame of one commit.
+const EVENTS_FOR_COMMIT: usize = 20;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
 /// runs, which must not take time from intake.
 const INDEX_PATIENCE: Duration = Duration::from_millis(500);
@@ -89,7 +91,9 @@ impl Shared {
 
     /// What closing leaves in no run is decoded again by every process that opens the store.
     fn settle(&self) -> Result<(), Error> {
-        if memory_events(&self.view()) <= self.options.closing_events_max {
+        let (view, flushed) = (self.view(), locked(&self.manifest).flushed);
+        let commits = (view.commit.0 - flushed) as usize;
+        if memory_events(&view) + commits * EVENTS_FOR_COMMIT <= self.options.closing_events_max {
             return Ok(());
         }
         self.flush()?;

@@ -146,7 +146,8 @@ fn commits_do_not_wait_for_merging_behind_them() {
 #[test]
 fn closing_leaves_little_that_is_in_no_run() {
     let first = model().changes.iter().filter(|c| c.commit == 1).count();
-    for (most, left) in [(first + 1, 0), (first + 2, first as u64 + 2)] {
+    let counted = first + 2 + 3 * 20;
+    for (most, left) in [(counted - 1, 0), (counted, first as u64 + 2)] {
         let disk = SimDisk::new();
         let hooked = HookDisk::new(&disk);
         let options = EngineOptions { background: true, closing_events_max: most, ..options(1_000) };
