@@ -9,6 +9,7 @@ use super::scratch::Scratch;
 use super::time_text::{self, TimeText};
 use crate::change::{AxisValue, Change, Column, Declared, Message, SourceRef, Times};
 use asofdb_storage::event::Op;
+use asofdb_storage::leaves::{is_object as json_object, leaves_without_nulls};
 use asofdb_storage::time::AxisType;
 use asofdb_storage::value::{Cell, write_text};
 use chrono::{Offset, TimeZone};
@@ -227,17 +228,20 @@ fn zoned(us: i64, options: &FormatOptions) -> Option<i64> {
 }
 
 /// The columns that are written: `--columns`, `--ignore-null-updates`, `--columns-to-update`.
-/// `None` = all of them as sent. The flag says whether columns that are missing are NULL.
+/// Says whether columns that are missing are NULL, and whether the columns were put into `out`; if not,
+/// they are all of those sent. With `leaves` objects are written leaf by leaf where an event does not
+/// write whole columns (rule B5): under `--absent unchanged` and `--ignore-null-updates`.
 ///
 /// # Errors
 /// If the list of columns to update names a column that was not sent, or is no list.
 pub fn image<'a>(
     options: &FormatOptions,
     op: Op,
-    partial: bool,
     columns: &[Column<'a>],
     out: &mut Vec<Column<'a>>,
+    mut leaves: Option<&mut Scratch<'a>>,
 ) -> Result<(bool, bool), Reject> {
+    let partial = is_partial(options, op);
     let mut full = op.ends_row() || !partial;
     let listed = match &options.columns_to_update {
         Some(name) if !op.ends_row() => Some(list(columns, name)?),
@@ -245,21 +249,45 @@ pub fn image<'a>(
     };
     let ignored = options.ignore_null.as_ref().filter(|_| !op.ends_row());
     full &= listed.is_none() && ignored.is_none();
-    if listed.is_none() && ignored.is_none() && options.columns == ColumnChoice::All {
+    let by_leaf = |c: &Column<'a>| match c.cell {
+        Cell::Json(text) if listed.is_none() && json_object(text) => {
+            partial || ignored.is_some_and(|i| i.contains(c.name))
+        }
+        _ => false,
+    };
+    let has_leaves = leaves.is_some() && !full && columns.iter().any(by_leaf);
+    let filtered = listed.is_some() || ignored.is_some() || options.columns != ColumnChoice::All;
+    if !filtered && !has_leaves {
         return Ok((full, false));
     }
     for c in columns.iter().filter(|c| options.columns.contains(c.name)) {
         let unauthored = c.cell == Cell::Null && ignored.is_some_and(|i| i.contains(c.name))
             || listed.as_ref().is_some_and(|l| !l.iter().any(|n| n == c.name));
-        if !unauthored {
-            out.push(*c);
+        if unauthored {
+            continue;
+        }
+        match (c.cell, leaves.as_deref_mut()) {
+            (Cell::Json(text), Some(scratch)) if has_leaves && by_leaf(c) => {
+                let ignored = ignored.is_some_and(|i| i.contains(c.name));
+                out.extend(leaves_of(text, ignored, scratch).map(|cell| Column { cell, ..*c }));
+            }
+            _ => out.push(*c),
         }
     }
     Ok((full, true))
 }
 
+/// The leaves of an object that are written; `None` if they are all NULL and so not authored.
+fn leaves_of<'a>(text: &'a str, nulls_ignored: bool, scratch: &mut Scratch<'a>) -> Option<Cell<'a>> {
+    if !nulls_ignored || !text.contains("null") {
+        return Some(Cell::Leaves(text));
+    }
+    let left = leaves_without_nulls(text)?;
+    Some(Cell::Leaves(scratch.put_str(|out| out.push_str(&left))))
+}
+
 /// Whether an operation writes only the columns that are sent.
-pub fn is_partial(options: &FormatOptions, op: Op) -> bool {
+fn is_partial(options: &FormatOptions, op: Op) -> bool {
     options.absent == Some(Absent::Unchanged) && matches!(op, Op::Update | Op::Upsert)
 }
 
@@ -321,7 +349,7 @@ pub fn plain_change<'a>(
     let mut change = Change::new(op);
     change.declared = declared(options, &mut view, ties)?;
     change.times = envelope.times;
-    let (full, filtered) = image(options, op, is_partial(options, op), columns, image_out)?;
+    let (full, filtered) = image(options, op, columns, image_out, Some(scratch))?;
     change.full = full;
     Ok(Some((change, filtered)))
 }

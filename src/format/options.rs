@@ -147,7 +147,8 @@ impl TimeUnit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Absent {
-    /// It keeps its value (except in inserts, which are whole rows).
+    /// It keeps its value (except in inserts, which are whole rows); so does a leaf that an object does
+    /// not name (rule B5).
     Unchanged,
     /// It is NULL.
     Null,

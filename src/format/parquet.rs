@@ -119,7 +119,7 @@ impl ParquetRows {
         let mut image_now = recycle(std::mem::take(image));
         let mut ties_now = recycle(std::mem::take(ties));
         let nested = batch.columns.iter().map(|c| cells::text_bytes(c, batch.next)).sum::<usize>();
-        let mut scratch = scratch.scratch(ROW_BYTES + nested);
+        let mut scratch = scratch.scratch(ROW_BYTES + nested * 2);
         let message = Message { position: *row, ..Message::default() };
         let mut change = || {
             for (name, array) in batch.names.iter().zip(&batch.columns) {

@@ -212,3 +212,47 @@ fn records_without_a_value_are_deletes_by_their_key() {
     assert_eq!(run_message(&options, &Message { key: Some(b"null"), ..Message::default() }), ignored);
     assert_eq!(plain(" null "), ignored);
 }
+
+#[test]
+fn objects_of_partial_events_write_their_leaves_b5() {
+    let message = r#"{"id":1,"d":{"a": null,"b":{"c":null,"n":1.50}},"e":{"f":null},"l":[{"g":1}]}"#;
+    let with = |change: &dyn Fn(&mut FormatOptions)| {
+        let mut options = FormatOptions::default();
+        change(&mut options);
+        run(&options, message)
+    };
+    let whole = r#"upsert [id=Int(1) d=Json("{\"a\":null,\"b\":{\"c\":null,\"n\":1.50}}") "#;
+    assert!(with(&|_| {}).starts_with(whole));
+    let unchanged = |o: &mut FormatOptions| o.absent = Some(Absent::Unchanged);
+    assert_eq!(
+        with(&unchanged),
+        r#"upsert partial [id=Int(1) d=Leaves("{\"a\":null,\"b\":{\"c\":null,\"n\":1.50}}") e=Leaves("{\"f\":null}") l=Json("[{\"g\":1}]")]"#
+    );
+    let insert = |o: &mut FormatOptions| {
+        unchanged(o);
+        o.default_op = Op::Insert;
+    };
+    assert!(with(&insert).starts_with(&whole.replace("upsert", "insert")));
+    let ignored = with(&|o| {
+        o.default_op = Op::Insert;
+        o.ignore_null = Some("d,e".parse().expect("columns"));
+    });
+    let leaves = r#"[id=Int(1) d=Leaves("{\"b\":{\"n\":1.50}}") l=Json("[{\"g\":1}]")]"#;
+    assert_eq!(ignored, format!("insert partial {leaves}"));
+    let some = with(&|o| o.ignore_null = Some("d".parse().expect("columns")));
+    assert!(some.ends_with(r#"e=Json("{\"f\":null}") l=Json("[{\"g\":1}]")]"#), "{some}");
+    let options = FormatOptions {
+        columns_to_update: Some("cols".into()),
+        absent: Some(Absent::Unchanged),
+        ..FormatOptions::default()
+    };
+    assert_eq!(
+        run(&options, r#"{"id":1,"d":{"a":1},"cols":"d"}"#),
+        r#"upsert partial [d=Json("{\"a\":1}")]"#
+    );
+    let deleted = with(&|o| {
+        unchanged(o);
+        o.default_op = Op::Delete;
+    });
+    assert!(!deleted.contains("Leaves"), "{deleted}");
+}

@@ -8,6 +8,7 @@ pub fn fit<'a>(cell: Cell<'a>, ty: ColumnType) -> Option<Cell<'a>> {
     use ColumnType as T;
     Some(match (ty, cell) {
         (_, Cell::Unchanged | Cell::Unknown | Cell::Null) => cell,
+        (T::Text, Cell::Leaves(text)) => Cell::Json(text),
         (T::Text | T::Json | T::Null, _) => cell,
         (T::Bool, Cell::Bool(_)) | (T::Int64, Cell::Int(_)) | (T::Float64, Cell::Float(_)) => cell,
         (T::Date, Cell::Date(_)) | (T::Timestamp, Cell::Timestamp(_)) => cell,

@@ -59,7 +59,7 @@ pub fn prepare<'a>(
         return Ok(p);
     }
     if change.op != Op::Delete {
-        push_image(table, change.image, cells)?;
+        push_image(table, change, cells)?;
     } else if !table.is_keyed() {
         let old = if change.before.is_empty() { change.image } else { change.before };
         p.old_row = Some(old_row(table, old, cells)?);
@@ -80,14 +80,21 @@ pub fn prepare<'a>(
 
 fn push_image<'a>(
     table: &mut TableIntake,
-    image: &[Column<'a>],
+    change: &Change<'a>,
     cells: &mut Cells<'a>,
 ) -> Result<(), Refusal> {
     let mut before = None;
-    for c in image {
+    for c in change.image {
         let slot = table.slot_behind(before, c.name);
         before = Some(slot);
-        cells.push((slot, fitted(table, slot, c.cell)?));
+        let cell = match c.cell {
+            // What identifies a row is one value.
+            Cell::Leaves(_) if !table.is_keyed() || table.key.contains(&slot) => {
+                named(change.fields, c.name).unwrap_or(c.cell)
+            }
+            cell => cell,
+        };
+        cells.push((slot, fitted(table, slot, cell)?));
     }
     Ok(())
 }

@@ -29,7 +29,7 @@ pub fn put_key_cell(out: &mut Vec<u8>, cell: &Cell<'_>) {
             None => put_escaped(out, TEXT, s.as_bytes()),
         },
         Cell::Bytes(b) => put_escaped(out, BYTES, b),
-        Cell::Json(s) => put_escaped(out, TEXT, s.as_bytes()),
+        Cell::Json(s) | Cell::Leaves(s) => put_escaped(out, TEXT, s.as_bytes()),
         other => {
             let mut text = String::new();
             write_text(&mut text, other);

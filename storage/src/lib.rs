@@ -11,6 +11,7 @@ pub mod hex;
 pub mod id;
 pub mod index;
 pub mod key;
+pub mod leaves;
 pub mod log;
 mod recycle;
 pub mod run;

@@ -217,6 +217,9 @@ pub enum Cell<'a> {
     Bytes(&'a [u8]),
     /// See [`Value::Json`].
     Json(&'a str),
+    /// A JSON object of which only the leaves it names are written; the others keep their values
+    /// (rule B5). In an event that is a full image it is a whole value.
+    Leaves(&'a str),
 }
 
 impl Cell<'_> {
@@ -237,7 +240,7 @@ impl Cell<'_> {
             Cell::Instant(_) => ColumnType::Instant,
             Cell::Text(_) => ColumnType::Text,
             Cell::Bytes(_) => ColumnType::Bytes,
-            Cell::Json(_) => ColumnType::Json,
+            Cell::Json(_) | Cell::Leaves(_) => ColumnType::Json,
         }
     }
 
@@ -256,7 +259,7 @@ impl Cell<'_> {
             Cell::Instant(v) => Value::Instant(v),
             Cell::Text(v) => Value::Text(v.to_owned()),
             Cell::Bytes(v) => Value::Bytes(v.to_owned()),
-            Cell::Json(v) => Value::Json(v.to_owned()),
+            Cell::Json(v) | Cell::Leaves(v) => Value::Json(v.to_owned()),
         })
     }
 }
@@ -311,7 +314,7 @@ pub fn write_text(out: &mut String, cell: &Cell<'_>) {
             write!(out, "{}", chrono::DateTime::from_timestamp_nanos(*ns).format("%Y-%m-%dT%H:%M:%S%.f"))
         }
         Cell::Instant(us) => write!(out, "{}", crate::time::format_instant(*us)),
-        Cell::Text(s) | Cell::Json(s) => out.write_str(s),
+        Cell::Text(s) | Cell::Json(s) | Cell::Leaves(s) => out.write_str(s),
         Cell::Bytes(b) => {
             out.push_str("\\x");
             crate::hex::write(out, b)
@@ -351,7 +354,7 @@ pub fn write_json(out: &mut String, cell: &Cell<'_>) {
         Cell::Unchanged | Cell::Unknown | Cell::Null => out.push_str("null"),
         Cell::Bool(_) | Cell::Int(_) | Cell::Decimal { .. } => write_text(out, cell),
         Cell::Float(v) if v.is_finite() => write_text(out, cell),
-        Cell::Json(s) => out.push_str(s),
+        Cell::Json(s) | Cell::Leaves(s) => out.push_str(s),
         other => {
             let mut text = String::new();
             write_text(&mut text, other);

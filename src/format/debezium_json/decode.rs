@@ -333,8 +333,8 @@ impl<'a> Reader<'_, 'a> {
         let op = declare::overridden(self.options, &mut view, change.op);
         change.op = op;
         change.declared = declare::declared(self.options, &mut view, &mut p.ties)?;
-        let partial = declare::is_partial(self.options, op);
-        let (full, filtered) = declare::image(self.options, op, partial, &p.row, &mut p.image)?;
+        // An envelope holds whole values of columns.
+        let (full, filtered) = declare::image(self.options, op, &p.row, &mut p.image, None)?;
         change.full = full;
         Ok(Step::Change { change, filtered })
     }

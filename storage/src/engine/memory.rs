@@ -5,7 +5,7 @@
 
 use super::error::{Error, ErrorKind};
 use super::scan::{BatchIter, SortedSource, StoredTruncate, Traits, cast_batch, extend_batch};
-use crate::event::columns::OP_FULL;
+use crate::event::columns::{OP_FULL, OP_LEAVES};
 use crate::event::{EventColumns, FrameContext, Op, RowView, decode_rows};
 use crate::id::TableId;
 use crate::run::{EventOrder, sort_batch};
@@ -199,6 +199,7 @@ fn traits_of(events: &EventColumns) -> Traits {
             || events.unknown().null_count() < events.len(),
         moves: events.previous().null_count() < events.len(),
         ties: events.ties().null_count() < events.len(),
+        leaves: events.op().values().iter().any(|o| o & OP_LEAVES != 0),
     }
 }
 

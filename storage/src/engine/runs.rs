@@ -52,6 +52,7 @@ impl SortedSource for RunSource {
             partial: flags.partial || flags.placeholders,
             moves: flags.previous,
             ties: flags.ties,
+            leaves: flags.leaves,
         }
     }
 

@@ -174,7 +174,7 @@ fn add(sums: &mut Sums, batch: &RecordBatch, schema: &TableSchema) -> Result<u64
             schema
                 .columns
                 .iter()
-                .map(|c| u8::from(events.authors(i, c.id)) | u8::from(events.is_unknown(i, c.id)) << 1),
+                .map(|c| u8::from(events.authors(i, c.id)) | u8::from(events.is_marked(i, c.id)) << 1),
         );
         let sum = sums.entry(events.commit().value(i)).or_default();
         *sum = (sum.0 + 1, sum.1.wrapping_add(xxh3_128(&bytes)));

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub const OP_FULL: u8 = 1 << 3;
 /// Bit of the `op` column: see [`crate::event::EventHead::previous_deleted`].
 pub const OP_PREVIOUS_DELETED: u8 = 1 << 4;
+/// Bit of the `op` column: the event writes some column leaf by leaf (see [`EventColumns::writes_leaves`]).
+pub const OP_LEAVES: u8 = 1 << 5;
 /// Bits of the `op` column that hold the [`Op`].
 pub const OP_MASK: u8 = 0b111;
 
@@ -131,7 +133,8 @@ impl EventColumns {
         mask: UInt64Array = 9, as_primitive;
         /// Authored columns from 64 on, little-endian words; NULL = as full or not as `op` says.
         mask_rest: BinaryArray = 10, as_binary;
-        /// Columns sent as placeholders, little-endian words; NULL = none.
+        /// Columns sent as placeholders, and of the authored columns those that are written leaf by
+        /// leaf; little-endian words; NULL = none.
         unknown: BinaryArray = 11, as_binary;
         /// Sequence tie-breaks; NULL = none, which sorts first.
         ties: BinaryArray = 12, as_binary;
@@ -181,6 +184,16 @@ impl EventColumns {
 
     /// Whether row `i` holds a placeholder for `column`.
     pub fn is_unknown(&self, i: usize, column: ColumnId) -> bool {
+        self.is_marked(i, column) && !self.authors(i, column)
+    }
+
+    /// Whether row `i` authors only leaves of `column`: those that its JSON object names.
+    pub fn writes_leaves(&self, i: usize, column: ColumnId) -> bool {
+        self.is_marked(i, column) && self.authors(i, column)
+    }
+
+    /// Whether `unknown` has a bit for `column`.
+    pub(crate) fn is_marked(&self, i: usize, column: ColumnId) -> bool {
         !self.unknown().is_null(i) && bit(self.unknown().value(i), column.0 as usize).unwrap_or(false)
     }
 

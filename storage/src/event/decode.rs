@@ -1,6 +1,6 @@
 //! From rows of bytes to Arrow columns.
 
-use super::columns::{META_COLUMNS, OP_FULL, OP_PREVIOUS_DELETED, event_schema};
+use super::columns::{META_COLUMNS, OP_FULL, OP_LEAVES, OP_PREVIOUS_DELETED, event_schema};
 use super::head::Op;
 use super::row::{RowError, RowView};
 use super::sparse::Sparse;
@@ -153,6 +153,8 @@ impl<'s> Builder<'s> {
         let mut bits = op as u8;
         bits |= if full { OP_FULL } else { 0 };
         bits |= if head.previous_deleted { OP_PREVIOUS_DELETED } else { 0 };
+        let leaves = !full && cells.iter().any(|(_, c)| matches!(c, Cell::Leaves(_)));
+        bits |= if leaves { OP_LEAVES } else { 0 };
         self.op.push(bits);
         self.origin.push(head.origin.0);
         self.position.push(head.position);
@@ -214,6 +216,9 @@ impl<'s> Builder<'s> {
             image.append(cell)?;
             self.images[next..at].iter_mut().for_each(ImageBuilder::append_null);
             next = at + 1;
+            if !full && matches!(cell, Cell::Leaves(_)) {
+                set_bit(&mut unknown, at);
+            }
             match (cell, at) {
                 (Cell::Unknown, 0..64) => {
                     mask &= !(1 << at);
@@ -350,7 +355,9 @@ impl ImageBuilder {
             (B::Instant(b), Cell::Instant(v)) => b.append_value(*v),
             (B::TimestampNs(b), Cell::TimestampNs(v)) => b.append_value(*v),
             (B::Bytes(b), Cell::Bytes(v)) => b.append_value(v),
-            (B::Text(b, _), Cell::Text(v)) | (B::Json(b, _), Cell::Json(v)) => b.append_value(v),
+            (B::Text(b, _), Cell::Text(v)) | (B::Json(b, _), Cell::Json(v) | Cell::Leaves(v)) => {
+                b.append_value(v)
+            }
             (B::Text(b, scratch), cell) => {
                 scratch.clear();
                 write_text(scratch, cell);
@@ -398,3 +405,7 @@ fn rescale(unscaled: i128, from: u8, to: u8) -> Result<i128, RowError> {
     let steps = to.checked_sub(from).ok_or(room)?;
     10i128.checked_pow(steps as u32).and_then(|f| unscaled.checked_mul(f)).ok_or(room)
 }
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -48,6 +48,7 @@ mod tag {
     pub const TEXT: u8 = 11;
     pub const BYTES: u8 = 12;
     pub const JSON: u8 = 13;
+    pub const LEAVES: u8 = 14;
 }
 
 /// Bytes that are not the row of an event.
@@ -128,6 +129,10 @@ pub(crate) fn put_cell(out: &mut Vec<u8>, cell: &Cell<'_>) {
         }
         Cell::Json(v) => {
             out.push(tag::JSON);
+            put_bytes(out, v.as_bytes());
+        }
+        Cell::Leaves(v) => {
+            out.push(tag::LEAVES);
             put_bytes(out, v.as_bytes());
         }
     }
@@ -461,6 +466,7 @@ impl<'a> CellReader<'a> {
             tag::TEXT => Cell::Text(self.text()?),
             tag::BYTES => Cell::Bytes(self.bytes()?),
             tag::JSON => Cell::Json(self.text()?),
+            tag::LEAVES => Cell::Leaves(self.text()?),
             _ => return Err(self.error("unknown value tag")),
         })
     }

@@ -127,6 +127,9 @@ pub struct RunFlags {
     pub previous: bool,
     /// Rows that say the old key's deletes do not count.
     pub previous_deleted: bool,
+    /// Rows that write some column leaf by leaf.
+    #[serde(default)]
+    pub leaves: bool,
 }
 
 impl RunFlags {
@@ -146,6 +149,7 @@ impl RunFlags {
             ties: self.ties | o.ties,
             previous: self.previous | o.previous,
             previous_deleted: self.previous_deleted | o.previous_deleted,
+            leaves: self.leaves | o.leaves,
         }
     }
 }

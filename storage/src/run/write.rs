@@ -4,7 +4,7 @@ use super::encode::Encoder;
 use super::error::RunError;
 use super::meta::*;
 use crate::disk::Disk;
-use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED};
+use crate::event::columns::{OP_FULL, OP_LEAVES, OP_MASK, OP_PREVIOUS_DELETED};
 use crate::event::{EventColumns, Op, event_schema};
 use crate::id::TableId;
 use crate::schema::TableSchema;
@@ -309,5 +309,6 @@ fn flags_of(events: &EventColumns) -> RunFlags {
         ties: some(events.ties()),
         previous: some(events.previous()),
         previous_deleted: ops.iter().any(|op| op & OP_PREVIOUS_DELETED != 0),
+        leaves: ops.iter().any(|op| op & OP_LEAVES != 0),
     }
 }

@@ -1,7 +1,7 @@
 //! One belief as versions in valid time (rules B9 and B11).
 
 use super::error::TimelineError;
-use super::event::{KeyEvent, KeyHistory, Writer};
+use super::event::{KeyHistory, Writer};
 use super::line::{Step, Traits, line_up};
 use super::point::{Bound, Scratch};
 use crate::time::FOREVER;
@@ -47,7 +47,7 @@ pub(crate) struct Compare<'c, 'a, S> {
 
 impl<'a, S> Compare<'_, 'a, S>
 where
-    S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+    S: FnMut(u32, Writer, Writer) -> bool,
 {
     /// Whether two neighbours in valid time are one row.
     pub fn one_row(&mut self, a: &[Writer], b: &[Writer]) -> bool {
@@ -89,7 +89,7 @@ impl Belief {
 
     /// Computes what is believed of key 0 at `system` (inclusive; `i64::MAX` is the latest belief,
     /// whose versions are SCD type 2), seeing events committed at or before `commit`. `same` says
-    /// whether two events wrote the same value of a column; `None` stands for NULL.
+    /// whether two writers stand for the same value of a column.
     ///
     /// # Errors
     /// [`TimelineError::TooManySteps`] after looking at `steps_max` events;
@@ -101,7 +101,7 @@ impl Belief {
         commit: u64,
         tracked: Tracked<'_>,
         steps_max: u64,
-        same: impl FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        same: impl FnMut(u32, Writer, Writer) -> bool,
     ) -> Result<(), TimelineError> {
         self.scratch.limit_steps(steps_max);
         let traits = self.prepare(history, commit);
@@ -152,7 +152,7 @@ impl Belief {
         commit: u64,
     ) -> Result<(), TimelineError>
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         self.versions.clear();
         self.images.clear();
@@ -171,7 +171,7 @@ impl Belief {
         commit: u64,
     ) -> Result<(), TimelineError>
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         for i in 0..self.breaks.len() {
             let start = self.breaks[i];
@@ -195,7 +195,7 @@ impl Belief {
         commit: u64,
     ) -> Result<(), TimelineError>
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         self.image.fill(Writer::Null);
         self.scratch.step(self.line.len() as u64)?;
@@ -240,7 +240,7 @@ impl Belief {
             return history.image_of(number, &bound, &self.columns, &mut self.image, &mut self.scratch);
         }
         for (column, writer) in self.image.iter_mut().enumerate() {
-            *writer = write(event, number, column as u32, *writer);
+            *writer = write(history, number, column as u32, *writer);
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ impl Belief {
     /// Adds a stretch that shows `self.image`; one that continues the last version extends it.
     fn add<'a, S>(&mut self, compare: &mut Compare<'_, 'a, S>, stretch: Version)
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         let at = self.images.len().saturating_sub(self.image.len());
         if let Some(last) = self.versions.last_mut()
@@ -266,9 +266,10 @@ impl Belief {
 
 /// The writer of a column after an upsert, given the one before it (rules B5 and B6).
 #[inline]
-pub(crate) fn write(event: &KeyEvent<'_>, number: u32, column: u32, before: Writer) -> Writer {
+pub(crate) fn write(history: &KeyHistory<'_>, number: u32, column: u32, before: Writer) -> Writer {
+    let event = history.event(number);
     if event.authors(column) {
-        Writer::Event(number)
+        history.written(column, number, before)
     } else if before == Writer::Null && event.is_unknown(column) {
         Writer::Unknown
     } else {

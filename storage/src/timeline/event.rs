@@ -4,6 +4,8 @@ use super::order::{EventOrder, Truncate, compare_events};
 use crate::event::Op;
 use crate::event::columns::bit;
 use crate::time::FOREVER;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// One event as the fold sees it. Masks are laid out like the columns of
@@ -24,8 +26,11 @@ pub struct KeyEvent<'a> {
     pub mask: u64,
     /// Authored columns from 64 on, little-endian bits; beyond its end as `full` says.
     pub mask_rest: Option<&'a [u8]>,
-    /// Placeholders (rule B6), little-endian bits from column 0 on; empty = none.
+    /// Placeholders (rule B6), and of the authored columns those that are written leaf by leaf;
+    /// little-endian bits from column 0 on; empty = none.
     pub unknown: &'a [u8],
+    /// Some column is written leaf by leaf (rule B5).
+    pub leaves: bool,
     /// Number of the old key's history in the [`KeyHistory`], if this event is the new key's side of
     /// a key change (rule B8).
     pub previous: Option<u32>,
@@ -53,6 +58,7 @@ impl<'a> KeyEvent<'a> {
             mask: u64::MAX,
             mask_rest: None,
             unknown: &[],
+            leaves: false,
             previous: None,
             previous_deleted: false,
             stream: 0,
@@ -72,7 +78,13 @@ impl<'a> KeyEvent<'a> {
         }
     }
 
-    /// Whether the event holds a placeholder for `column`.
+    /// Whether the event writes only leaves of `column`, so that what is below shows through.
+    #[inline]
+    pub fn writes_leaves(&self, column: u32) -> bool {
+        self.leaves && bit(self.unknown, column as usize).unwrap_or(false) && self.authors(column)
+    }
+
+    /// Whether the event holds a placeholder for `column`, which it does not author.
     #[inline]
     pub fn is_unknown(&self, column: u32) -> bool {
         !self.unknown.is_empty() && bit(self.unknown, column as usize).unwrap_or(false)
@@ -107,6 +119,25 @@ pub enum Writer {
     Unknown,
     /// The event with this number in the [`KeyHistory`]; what it wrote may be NULL.
     Event(u32),
+    /// Several events: the last wrote leaves into what those before it had left (rule B5). See
+    /// [`KeyHistory::merge`]. Within one history equal chains have equal numbers.
+    Merge(u32),
+}
+
+/// Leaves that an event wrote into the value of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Merge {
+    /// Who wrote the value before; an event or another merge.
+    pub below: Writer,
+    /// The event whose leaves were written into it.
+    pub event: u32,
+}
+
+/// The merges of a history, each once.
+#[derive(Clone, Debug, Default)]
+struct Merges {
+    all: Vec<Merge>,
+    numbers: HashMap<Merge, u32>,
 }
 
 /// All events of a key, of the keys its row was moved from, and the truncates of the table.
@@ -120,6 +151,7 @@ pub struct KeyHistory<'a> {
     truncates: &'a [Truncate<'a>],
     events: Vec<KeyEvent<'a>>,
     ends: Vec<u32>,
+    merges: RefCell<Merges>,
 }
 
 impl<'a> KeyHistory<'a> {
@@ -127,13 +159,21 @@ impl<'a> KeyHistory<'a> {
     /// [`Truncate::sort`] leaves them.
     pub fn new(columns: u32, system_declared: bool, truncates: &'a [Truncate<'a>]) -> KeyHistory<'a> {
         debug_assert!(truncates.is_sorted_by_key(|t| t.order.valid_from), "truncates are sorted");
-        KeyHistory { columns, system_declared, truncates, events: Vec::new(), ends: Vec::new() }
+        KeyHistory {
+            columns,
+            system_declared,
+            truncates,
+            events: Vec::new(),
+            ends: Vec::new(),
+            merges: RefCell::default(),
+        }
     }
 
     /// Forgets all events and keeps the memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.ends.clear();
+        *self.merges.get_mut() = Merges::default();
     }
 
     /// Begins the history of the next key and returns its number: 0 is the key that is asked about,
@@ -199,30 +239,49 @@ impl<'a> KeyHistory<'a> {
         start..*end
     }
 
-    /// The event that wrote a column, `None` where it is NULL because nobody did.
+    /// The merge with this number.
+    ///
+    /// # Panics
+    /// If there is none; numbers come from answers about this history.
+    pub fn merge(&self, number: u32) -> Merge {
+        self.merges.borrow().all[number as usize]
+    }
+
+    /// The writer of a column after event `number`, which authors it, given the one before.
     #[inline]
-    pub fn writer(&self, writer: Writer) -> Option<&KeyEvent<'a>> {
-        match writer {
-            Writer::Event(number) => Some(self.event(number)),
-            Writer::Null | Writer::Unknown => None,
+    pub(crate) fn written(&self, column: u32, number: u32, before: Writer) -> Writer {
+        let event = self.event(number);
+        if event.leaves && event.writes_leaves(column) {
+            self.merged(before, number)
+        } else {
+            Writer::Event(number)
         }
     }
 
-    /// Whether two writers wrote the same value of a column, by the caller's comparison.
+    /// The leaves of event `number` in what `below` left; where that is nothing they stand alone.
+    #[cold]
+    pub(crate) fn merged(&self, below: Writer, number: u32) -> Writer {
+        if matches!(below, Writer::Null | Writer::Unknown) {
+            return Writer::Event(number);
+        }
+        let merge = Merge { below, event: number };
+        let Merges { all, numbers } = &mut *self.merges.borrow_mut();
+        Writer::Merge(*numbers.entry(merge).or_insert_with(|| {
+            all.push(merge);
+            all.len() as u32 - 1
+        }))
+    }
+
+    /// Whether two writers stand for the same value of a column, by the caller's comparison.
     #[inline]
     pub(crate) fn same_value(
         &self,
-        same: &mut impl FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        same: &mut impl FnMut(u32, Writer, Writer) -> bool,
         column: u32,
         a: Writer,
         b: Writer,
     ) -> bool {
-        if a == b {
-            return true;
-        }
-        match (self.writer(a), self.writer(b)) {
-            (None, None) => true,
-            (x, y) => same(column, x, y),
-        }
+        let nobody = |w: Writer| matches!(w, Writer::Null | Writer::Unknown);
+        a == b || (nobody(a) && nobody(b)) || same(column, a, b)
     }
 }

@@ -35,6 +35,8 @@ impl Bound {
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     pending: Vec<u32>,
+    /// Events that wrote leaves, newest first, each with the place of its column in the answer.
+    leaves: Vec<(u32, u32)>,
     pub(crate) steps: u64,
     pub(crate) steps_max: u64,
 }
@@ -127,6 +129,7 @@ impl<'a> KeyHistory<'a> {
         }
         out.fill(Writer::Null);
         scratch.pending.clear();
+        scratch.leaves.clear();
         scratch.pending.extend(0..columns.len() as u32);
         let (mut at, mut hops) = (Some(first), 0);
         while let Some(number) = at {
@@ -134,8 +137,13 @@ impl<'a> KeyHistory<'a> {
             if event.op.ends_row() {
                 break;
             }
-            scratch.pending.retain(|i| {
-                let i = *i as usize;
+            let Scratch { pending, leaves, .. } = scratch;
+            pending.retain(|at| {
+                let i = *at as usize;
+                if event.writes_leaves(columns[i]) {
+                    leaves.push((*at, number));
+                    return true;
+                }
                 if event.authors(columns[i]) {
                     out[i] = Writer::Event(number);
                     return false;
@@ -157,6 +165,10 @@ impl<'a> KeyHistory<'a> {
                 candidates = Candidates::before_move(self, old_key, event, &candidates.bound);
             }
             at = candidates.next();
+        }
+        for (i, number) in scratch.leaves.drain(..).rev() {
+            let writer = &mut out[i as usize];
+            *writer = self.merged(*writer, number);
         }
         scratch.step(candidates.steps + 1)
     }

@@ -3,7 +3,7 @@
 
 use super::belief::{Belief, Compare, Tracked, Version};
 use super::error::TimelineError;
-use super::event::{KeyEvent, KeyHistory, Writer};
+use super::event::{KeyHistory, Writer};
 use super::line::Traits;
 use super::sweep::Sweep;
 use crate::time::FOREVER;
@@ -123,8 +123,8 @@ impl Rectangles {
     }
 
     /// Hands the rectangles of key 0 to `emit`, seeing events committed at or before `commit`; those
-    /// that ended first come first, then by valid time. `same` says whether two events wrote the
-    /// same value of a column; `None` stands for NULL. Returns `Break` if `emit` did.
+    /// that ended first come first, then by valid time. `same` says whether two writers
+    /// stand for the same value of a column. Returns `Break` if `emit` did.
     ///
     /// # Errors
     /// [`TimelineError`] when a limit is met; rows handed out before that are right but not all.
@@ -134,7 +134,7 @@ impl Rectangles {
         commit: u64,
         tracked: Tracked<'_>,
         limits: &Limits,
-        same: impl FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        same: impl FnMut(u32, Writer, Writer) -> bool,
         emit: impl FnMut(Rectangle<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, TimelineError> {
         self.belief.scratch.limit_steps(limits.steps_max);
@@ -160,7 +160,7 @@ impl Rectangles {
         commit: u64,
         tracked: Tracked<'_>,
         limits: &Limits,
-        same: impl FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        same: impl FnMut(u32, Writer, Writer) -> bool,
         emit: impl FnMut(Rectangle<'_>) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, TimelineError> {
         self.belief.scratch.limit_steps(limits.steps_max);
@@ -175,7 +175,7 @@ impl Rectangles {
         out: &mut Output<E>,
     ) -> Result<(), Stop>
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
         E: FnMut(Rectangle<'_>) -> ControlFlow<()>,
     {
         let width = compare.history.columns() as usize;
@@ -209,7 +209,7 @@ impl Rectangles {
         out: &mut Output<E>,
     ) -> Result<(), Stop>
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
         E: FnMut(Rectangle<'_>) -> ControlFlow<()>,
     {
         let width = compare.history.columns() as usize;

@@ -7,7 +7,7 @@
 
 use super::belief::{Compare, write};
 use super::error::TimelineError;
-use super::event::{KeyEvent, KeyHistory, Writer};
+use super::event::{KeyHistory, Writer};
 use super::line::{Step, Traits, line_up};
 use super::rectangles::{Limits, Output, Rectangle, Stop};
 use crate::time::FOREVER;
@@ -76,7 +76,7 @@ impl Sweep {
         out: &mut Output<E>,
     ) -> Result<(), Stop>
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
         E: FnMut(Rectangle<'_>) -> ControlFlow<()>,
     {
         self.images.clear();
@@ -105,7 +105,7 @@ impl Sweep {
     /// Makes `step` known and the rows right again.
     fn learn<'a, S>(&mut self, compare: &mut Compare<'_, 'a, S>, step: u32)
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         let place = self.stretches.partition_point(|s| *s < step);
         self.stretches.insert(place, step);
@@ -132,7 +132,7 @@ impl Sweep {
         let mut changed = false;
         for column in 0..self.width {
             let inherited = before.map_or(Writer::Null, |b| self.images[b + column]);
-            let writer = write(history.event(event), event, column as u32, inherited);
+            let writer = write(history, event, column as u32, inherited);
             changed |= self.images[own + column] != writer;
             self.images[own + column] = writer;
         }
@@ -161,7 +161,7 @@ impl Sweep {
     /// which did not change; returns the range of old rows that they stand for.
     fn find_fresh<'a, S>(&mut self, compare: &mut Compare<'_, 'a, S>, v: i64, until: usize) -> (usize, usize)
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         self.fresh.clear();
         let mut from = self.rows.partition_point(|r| r.start < v);
@@ -198,7 +198,7 @@ impl Sweep {
     /// Adds a stretch or the rest of a row, whose first stretch is `head`, to the fresh rows.
     fn add_fresh<'a, S>(&mut self, compare: &mut Compare<'_, 'a, S>, next: Fresh, head: u32)
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         if let Some(row) = self.fresh.last().copied()
             && row.end == next.start
@@ -214,7 +214,7 @@ impl Sweep {
     /// Replaces the rows `from..to` by the fresh ones, keeping those that stayed the same.
     fn replace<'a, S>(&mut self, compare: &mut Compare<'_, 'a, S>, from: usize, to: usize, system: i64)
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         self.merged.clear();
         let mut old = from;
@@ -249,7 +249,7 @@ impl Sweep {
 
     fn is_row<'a, S>(&self, compare: &mut Compare<'_, 'a, S>, row: &Row, fresh: &Fresh) -> bool
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         row.end == fresh.end && compare.equal(self.row_image(row), self.image(fresh.last))
     }
@@ -275,7 +275,7 @@ impl Sweep {
 
     fn begin_row<'a, S>(&mut self, compare: &mut Compare<'_, 'a, S>, fresh: &Fresh, system: i64) -> Row
     where
-        S: FnMut(u32, Option<&KeyEvent<'a>>, Option<&KeyEvent<'a>>) -> bool,
+        S: FnMut(u32, Writer, Writer) -> bool,
     {
         let at = self.ended.partition_point(|r| r.start < fresh.start);
         if let Some(row) = self.ended.get(at).copied()

@@ -90,6 +90,13 @@ proptest! {
     }
 
     #[test]
+    fn histories_with_leaves_are_answered_alike(
+        model in generate::model(Shape { keys: 2, objects: true, ..Shape::ordinary() })
+    ) {
+        check_states(&model);
+    }
+
+    #[test]
     fn histories_of_everything_are_answered_alike(model in generate::model(Shape::everything())) {
         check_states(&model);
     }

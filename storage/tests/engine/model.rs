@@ -53,6 +53,20 @@ proptest! {
     }
 
     #[test]
+    fn histories_with_leaves_b5(
+        model in generate::model(Shape { keys: 2, objects: true, ..Shape::ordinary() })
+    ) {
+        check_all(&model);
+    }
+
+    #[test]
+    fn histories_of_everything_with_leaves_b5(
+        model in generate::model(Shape { objects: true, ..Shape::everything() })
+    ) {
+        check_all(&model);
+    }
+
+    #[test]
     fn histories_of_everything(model in generate::model(Shape::everything())) {
         check_all(&model);
     }

@@ -12,7 +12,7 @@ use asofdb_storage::key::key_bytes;
 use asofdb_storage::schema::{Column, TableMeta, TableSchema};
 use asofdb_storage::time::{CommitSeq, FOREVER};
 use asofdb_storage::value::{Cell, ColumnType};
-use asofdb_testkit::{Act, Cell as ModelCell, Change, Model, Rectangle};
+use asofdb_testkit::{Act, Cell as ModelCell, Change, Model, Object, Rectangle};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,10 +45,12 @@ pub fn open_hooked(disk: &HookDisk, mode: OpenMode, options: EngineOptions) -> R
 }
 
 fn catalog(model: &Model, streams: u32) -> Vec<CatalogChange> {
-    let column =
-        |i: u32, name: String| Column { id: ColumnId(i), name, ty: ColumnType::Int64, declared: false };
-    let mut columns = vec![column(0, "key".into())];
-    columns.extend((0..model.columns).map(|c| column(c + 1, format!("c{c}"))));
+    let column = |i: u32, name: String, ty| Column { id: ColumnId(i), name, ty, declared: false };
+    let is_object = |c: &ModelCell| matches!(c, ModelCell::Object(_) | ModelCell::Leaves(_));
+    let nested = model.changes.iter().any(|c| c.cells.values().any(is_object));
+    let ty = if nested { ColumnType::Json } else { ColumnType::Int64 };
+    let mut columns = vec![column(0, "key".into(), ColumnType::Int64)];
+    columns.extend((0..model.columns).map(|c| column(c + 1, format!("c{c}"), ty)));
     let mut changes = vec![CatalogChange::Table(TableMeta {
         id: TABLE,
         name: "t".into(),
@@ -91,12 +93,19 @@ fn encode(block: &mut RowBlock, change: &Change) {
         previous_deleted: change.previous_deleted,
         ..EventHead::new(op, OriginId(change.stream), change.position)
     };
+    let object = |cell: &ModelCell| match cell {
+        ModelCell::Object(object) | ModelCell::Leaves(object) => object.text(),
+        _ => String::new(),
+    };
+    let objects: Vec<String> = change.cells.values().map(object).collect();
     let mut cells = vec![(ColumnId(0), Cell::Int(change.key as i64))];
-    for (column, cell) in &change.cells {
+    for ((column, cell), text) in change.cells.iter().zip(&objects) {
         let cell = match cell {
             ModelCell::Null => Cell::Null,
             ModelCell::Unknown => Cell::Unknown,
             ModelCell::Int(v) => Cell::Int(*v),
+            ModelCell::Object(_) => Cell::Json(text),
+            ModelCell::Leaves(_) => Cell::Leaves(text),
         };
         cells.push((ColumnId(column + 1), cell));
     }
@@ -146,10 +155,24 @@ fn scan(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> Vec<RecordBatch> {
     streams.into_iter().flatten().map(|b| b.expect("a batch")).collect()
 }
 
+/// A value of a column of JSON as the model shows it; an object has the very text of its code.
+fn of_text(text: &str) -> i64 {
+    if !text.starts_with('{') {
+        return text.parse().expect("a number");
+    }
+    let code = Object::of(text).code();
+    assert_eq!(Object::text_of(code).as_deref(), Some(text), "the text of an object");
+    code
+}
+
 fn ints(batch: &RecordBatch, columns: std::ops::Range<usize>, row: usize) -> Vec<Option<i64>> {
     let value = |c: usize| {
-        let array = batch.column(c).as_primitive::<Int64Type>();
-        array.is_valid(row).then(|| array.value(row))
+        let array = batch.column(c);
+        let Some(texts) = array.as_string_opt::<i32>() else {
+            let numbers = array.as_primitive::<Int64Type>();
+            return array.is_valid(row).then(|| numbers.value(row));
+        };
+        array.is_valid(row).then(|| of_text(texts.value(row)))
     };
     columns.map(value).collect()
 }

@@ -20,6 +20,7 @@ struct Bytes {
     token: Vec<u8>,
     mask: Vec<u8>,
     unknown: Vec<u8>,
+    leaves: bool,
 }
 
 impl Table {
@@ -88,6 +89,7 @@ impl Table {
             mask: if plain { u64::MAX } else { word },
             mask_rest: rest,
             unknown: &bytes.unknown,
+            leaves: bytes.leaves,
             previous: c.previous.and_then(|p| keys.iter().position(|k| *k == p)).map(|at| at as u32),
             previous_deleted: c.previous_deleted,
             stream: c.stream,
@@ -97,28 +99,44 @@ impl Table {
         }
     }
 
-    fn value(&self, event: &KeyEvent<'_>, column: u32) -> Cell {
-        self.model.changes[event.row as usize].cells.get(&column).copied().unwrap_or(Cell::Null)
+    /// What a writer stands for: leaves are laid over what is below them.
+    fn value(&self, history: &KeyHistory<'_>, writer: Writer, column: u32) -> Cell {
+        let sent = |number: u32| {
+            let change = &self.model.changes[history.event(number).row as usize];
+            change.cells.get(&column).copied().unwrap_or(Cell::Null)
+        };
+        match writer {
+            Writer::Null => Cell::Null,
+            Writer::Unknown => Cell::Unknown,
+            Writer::Event(number) => match sent(number) {
+                Cell::Leaves(object) => Cell::Object(object),
+                cell => cell,
+            },
+            Writer::Merge(number) => {
+                let merge = history.merge(number);
+                match (self.value(history, merge.below, column), sent(merge.event)) {
+                    (Cell::Object(old), Cell::Leaves(object)) => Cell::Object(old.with(object)),
+                    (_, Cell::Leaves(object)) => Cell::Object(object),
+                    (_, cell) => panic!("{cell:?} has no leaves"),
+                }
+            }
+        }
     }
 
-    fn shown(&self, event: Option<&KeyEvent<'_>>, column: u32) -> Option<i64> {
-        event.and_then(|e| self.value(e, column).shown())
+    fn shown(&self, history: &KeyHistory<'_>, writer: Writer, column: u32) -> Option<i64> {
+        self.value(history, writer, column).shown()
     }
 
     pub fn row(&self, history: &KeyHistory<'_>, bound: &Bound) -> Result<Option<Vec<Cell>>, TimelineError> {
         let columns: Vec<u32> = (0..self.model.columns).collect();
         let mut writers = vec![Writer::Null; columns.len()];
         let decided = history.resolve(bound, &columns, &mut writers, &mut Scratch::default())?;
-        let cells = writers.iter().zip(columns).map(|(w, column)| match w {
-            Writer::Null => Cell::Null,
-            Writer::Unknown => Cell::Unknown,
-            Writer::Event(number) => self.value(history.event(*number), column),
-        });
+        let cells = writers.iter().zip(columns).map(|(w, column)| self.value(history, *w, column));
         Ok(decided.map(|_| cells.collect()))
     }
 
     fn image(&self, history: &KeyHistory<'_>, writers: &[Writer]) -> Vec<Option<i64>> {
-        let shown = |(c, w): (usize, &Writer)| self.shown(history.writer(*w), c as u32);
+        let shown = |(c, w): (usize, &Writer)| self.shown(history, *w, c as u32);
         writers.iter().enumerate().map(shown).collect()
     }
 
@@ -129,8 +147,7 @@ impl Table {
         (system, commit): (i64, u64),
         tracked: Option<&[u32]>,
     ) -> Vec<Version> {
-        let same =
-            |c, a: Option<&KeyEvent<'_>>, b: Option<&KeyEvent<'_>>| self.shown(a, c) == self.shown(b, c);
+        let same = |c, a, b| self.shown(history, a, c) == self.shown(history, b, c);
         belief
             .compute(history, system, commit, tracked.map_or(Tracked::All, Tracked::Only), u64::MAX, same)
             .expect("within limits");
@@ -148,8 +165,7 @@ impl Table {
         plain: bool,
     ) -> Result<Vec<(Rectangle, u64)>, TimelineError> {
         let mut rows = Vec::new();
-        let same =
-            |c, a: Option<&KeyEvent<'_>>, b: Option<&KeyEvent<'_>>| self.shown(a, c) == self.shown(b, c);
+        let same = |c, a, b| self.shown(history, a, c) == self.shown(history, b, c);
         let tracked = tracked.map_or(Tracked::All, Tracked::Only);
         let limits = Limits::default();
         let emit = |r: asofdb_storage::timeline::Rectangle<'_>| {
@@ -173,19 +189,21 @@ impl Table {
 impl Bytes {
     fn of(change: &Change, columns: u32) -> Bytes {
         let mut mask = vec![0u8; columns.div_ceil(64) as usize * 8];
-        let mut unknown = Vec::new();
+        let (mut unknown, mut leaves) = (Vec::new(), false);
         for column in 0..columns {
             let (at, bit) = (column as usize / 8, 1u8 << (column % 8));
             if change.authors(column) {
                 mask[at] |= bit;
             }
-            if change.cells.get(&column) == Some(&Cell::Unknown) {
+            let by_leaf = !change.full && matches!(change.cells.get(&column), Some(Cell::Leaves(_)));
+            leaves |= by_leaf;
+            if by_leaf || change.cells.get(&column) == Some(&Cell::Unknown) {
                 unknown.resize(mask.len(), 0);
                 unknown[at] |= bit;
             }
         }
         let token = change.log.map_or(Vec::new(), |(_, at)| vec![at + 1]);
-        Bytes { tie: change.tie.map(|t| [t]), token, mask, unknown }
+        Bytes { tie: change.tie.map(|t| [t]), token, mask, unknown, leaves }
     }
 }
 

@@ -37,13 +37,20 @@ fn adversarial() -> KeyHistory<'static> {
     history
 }
 
+fn row_of(history: &KeyHistory<'_>, writer: Writer) -> Option<u64> {
+    match writer {
+        Writer::Event(number) => Some(history.event(number).row),
+        _ => None,
+    }
+}
+
 fn stream(history: &KeyHistory<'_>, limits: &Limits) -> Result<u64, TimelineError> {
     let mut rows = 0;
     let emit = |_: asofdb_storage::timeline::Rectangle<'_>| {
         rows += 1;
         ControlFlow::Continue(())
     };
-    let same = |_, a: Option<&KeyEvent<'_>>, b: Option<&KeyEvent<'_>>| a.map(|e| e.row) == b.map(|e| e.row);
+    let same = |_, a, b| row_of(history, a) == row_of(history, b);
     _ = Rectangles::new().stream(history, u64::MAX, Tracked::All, limits, same, emit)?;
     Ok(rows)
 }
@@ -56,11 +63,11 @@ fn an_adversarial_key_answers_points_and_refuses_rectangles() {
     let mut scratch = Scratch::default();
     let decided = history.resolve(&Bound::LATEST, &[0, 1], &mut writers, &mut scratch).expect("no chain");
     let newest = decided.map(|n| history.event(n).row);
-    let rows = writers.map(|w| history.writer(w).map(|e| e.row));
+    let rows = writers.map(|w| row_of(&history, w));
     assert_eq!((newest, rows), (Some(4_999), [Some(9_999), Some(4_999)]));
     let old = Bound { valid: 12_000, system: 7_000, commit: u64::MAX };
     history.resolve(&old, &[0, 1], &mut writers, &mut scratch).expect("no chain");
-    assert_eq!(writers.map(|w| history.writer(w).map(|e| e.row)), [Some(7_000), Some(2_000)]);
+    assert_eq!(writers.map(|w| row_of(&history, w)), [Some(7_000), Some(2_000)]);
     let limits = Limits { rows_max: 100_000, ..Limits::default() };
     let refused = stream(&history, &limits);
     assert_eq!(refused, Err(TimelineError::TooManyRows { rows_max: 100_000 }));
@@ -94,7 +101,7 @@ fn large_keys_in_order_are_cheap() {
     assert_eq!(stream(&history, &limits(199_999)), Ok(199_999));
     let refused = Err(TimelineError::TooManyRows { rows_max: 199_998 });
     assert_eq!(stream(&history, &limits(199_998)), refused);
-    let same = |_, _: Option<&KeyEvent<'_>>, _: Option<&KeyEvent<'_>>| false;
+    let same = |_, _, _| false;
     let mut belief = Belief::new();
     let computed = belief.compute(&history, FOREVER, u64::MAX, Tracked::All, u64::MAX, same);
     assert_eq!((computed, belief.versions().len()), (Ok(()), 100_000));
@@ -137,7 +144,7 @@ fn chains_of_key_changes_are_followed_up_to_a_limit_b8() {
     let resolve = |moves| {
         let (history, mut writers) = (bouncing(moves), [Writer::Null; 2]);
         let decided = history.resolve(&Bound::LATEST, &[0, 1], &mut writers, &mut Scratch::default());
-        decided.map(|_| writers.map(|w| history.writer(w).map(|e| e.row)))
+        decided.map(|_| writers.map(|w| row_of(&history, w)))
     };
     let hops_max = CHAIN_HOPS_MAX;
     assert_eq!(resolve(hops_max as u64), Ok([Some(hops_max as u64), Some(0)]));

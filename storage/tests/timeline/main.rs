@@ -3,7 +3,7 @@
 mod bridge;
 mod exhaustive;
 mod growth;
+mod leaves;
 mod multiset;
-
 mod properties;
 mod vectors;

@@ -116,6 +116,22 @@ proptest! {
     }
 
     #[test]
+    fn rows_with_leaves_b5(
+        model in generate::model(Shape { objects: true, unknown: true, ties: true, ..Shape::ordinary() })
+    ) {
+        check_points(model.clone());
+        check_rows(model);
+    }
+
+    #[test]
+    fn rows_of_everything_with_leaves_b5(
+        model in generate::model(Shape { objects: true, ..Shape::everything() })
+    ) {
+        check_points(model.clone());
+        check_rows(model);
+    }
+
+    #[test]
     fn rows_of_everything(model in generate::model(Shape::everything())) {
         check_points(model.clone());
         check_rows(model);

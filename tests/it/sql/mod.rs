@@ -6,6 +6,7 @@ mod documents;
 mod errors;
 mod fixture;
 mod keyless;
+mod leaves;
 mod limits;
 mod model;
 mod model_store;

@@ -92,6 +92,7 @@ fn encode(block: &mut RowBlock, change: &Change) {
             ModelCell::Null => Cell::Null,
             ModelCell::Unknown => Cell::Unknown,
             ModelCell::Int(v) => Cell::Int(*v),
+            ModelCell::Object(_) | ModelCell::Leaves(_) => unreachable!("these shapes have no objects"),
         };
         (ColumnId(column + 1), cell)
     }));

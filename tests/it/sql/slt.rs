@@ -3,6 +3,7 @@
 
 use super::fixture::{STATES, State, rows, runtime, session, store};
 use asofdb::sql::{Params, Session, SqlError};
+use asofdb_storage::engine::Engine;
 use sqllogictest::{AsyncDB, DBOutput, DefaultColumnType, Runner};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,18 +63,22 @@ impl std::error::Error for SqlErrorText {}
 
 fn run_files(state: State) {
     let dir = tempfile::tempdir().unwrap();
-    let engine = store(dir.path(), state);
-    let mut files: Vec<_> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt"))
+    run_folder("tests/slt", 5, &store(dir.path(), state), state);
+}
+
+/// Runs the files of a folder over a store in a state; there are at least so many.
+pub fn run_folder(folder: &str, files_min: usize, engine: &Engine, state: State) {
+    let mut files: Vec<_> = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|e| e == "slt"))
         .collect();
     files.sort();
-    assert!(files.len() >= 5, "the .slt files are missing: {files:?}");
+    assert!(files.len() >= files_min, "the .slt files are missing: {files:?}");
     let runtime = runtime();
     let mut failures = Vec::new();
     for file in files {
-        let session = Arc::new(session(&engine));
+        let session = Arc::new(session(engine));
         let mut runner = Runner::new(move || {
             let session = session.clone();
             async move { Ok(Database(session)) }

@@ -1,5 +1,6 @@
 //! One change of a history.
 
+use crate::object::Object;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -12,13 +13,18 @@ pub enum Cell {
     Unknown,
     /// A value.
     Int(i64),
+    /// An object, written as a whole.
+    Object(Object),
+    /// An object of which only the leaves are written, unless the change is full.
+    Leaves(Object),
 }
 
 impl Cell {
-    /// The value as interval rows show and compare it.
+    /// The value as interval rows show and compare it; objects as their codes.
     pub fn shown(self) -> Option<i64> {
         match self {
             Cell::Int(v) => Some(v),
+            Cell::Object(object) | Cell::Leaves(object) => Some(object.code()),
             Cell::Null | Cell::Unknown => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::change::{Act, Cell, Change};
 use crate::model::Model;
+use crate::object::Object;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -36,6 +37,8 @@ pub struct Shape {
     pub moves: bool,
     /// Changes may have tie-breaks.
     pub ties: bool,
+    /// Values may be objects, whole or leaf by leaf.
+    pub objects: bool,
 }
 
 impl Shape {
@@ -55,6 +58,7 @@ impl Shape {
             truncates: false,
             moves: false,
             ties: false,
+            objects: false,
         }
     }
 
@@ -131,10 +135,34 @@ fn act(shape: Shape) -> impl Strategy<Value = Act> {
 
 fn cells(shape: Shape) -> impl Strategy<Value = std::collections::BTreeMap<u32, Cell>> {
     let unknown = if shape.unknown { 2 } else { 0 };
+    let (objects, leaves) = if shape.objects { (2, 12) } else { (0, 0) };
     let cell = prop_oneof![
         6 => (0..shape.values).prop_map(Cell::Int),
         1 => Just(Cell::Null),
         unknown => Just(Cell::Unknown),
+        objects => object().prop_map(Cell::Object),
+        leaves => object().prop_map(Cell::Leaves),
     ];
     btree_map(0..shape.columns, cell, 0..=shape.columns as usize)
+}
+
+/// Objects of few members and values, so that they often meet.
+pub fn object() -> impl Strategy<Value = Object> {
+    let leaf = || prop_oneof![4 => (0..2u8).prop_map(|v| v.to_string()), 1 => Just("null".to_owned())];
+    let inner = members("xy", leaf());
+    let value = prop_oneof![2 => leaf(), 3 => inner];
+    members("ab", value).prop_map(|text| Object::of(&text))
+}
+
+/// The text of an object with some of two members, in either order.
+fn members(names: &'static str, value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    (vec(value, 2), 0..5usize).prop_map(|(values, which)| {
+        let member = |i: usize| format!("\"{}\":{}", &names[i..i + 1], values[i]);
+        match which {
+            0 => "{}".to_owned(),
+            1 | 2 => format!("{{{}}}", member(which - 1)),
+            3 => format!("{{{},{}}}", member(0), member(1)),
+            _ => format!("{{{},{}}}", member(1), member(0)),
+        }
+    })
 }

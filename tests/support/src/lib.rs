@@ -6,9 +6,11 @@
 pub mod change;
 pub mod generate;
 pub mod model;
+pub mod object;
 pub mod rows;
 
 pub use change::{Act, Cell, Change};
 pub use generate::Shape;
 pub use model::{Image, Model};
+pub use object::Object;
 pub use rows::{Rectangle, Version};

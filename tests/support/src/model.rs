@@ -88,7 +88,8 @@ impl Model {
         if change.act == Act::Delete {
             return None;
         }
-        let needs_old = (0..self.columns).any(|c| !change.authors(c));
+        let leaves = |c: u32| matches!(change.cells.get(&c), Some(Cell::Leaves(_))) && !change.full;
+        let needs_old = (0..self.columns).any(|c| !change.authors(c) || leaves(c));
         let base = match change.previous {
             Some(old) if needs_old => self.replay(old, Some(change.valid), system, commit, Some(change)),
             Some(_) => None,
@@ -98,7 +99,7 @@ impl Model {
         for column in 0..self.columns {
             match change.cells.get(&column) {
                 Some(Cell::Unknown) => _ = image.entry(column).or_insert(Cell::Unknown),
-                Some(cell) => _ = image.insert(column, *cell),
+                Some(cell) => _ = image.insert(column, written(*cell, change.full, image.get(&column))),
                 None if change.full => _ = image.insert(column, Cell::Null),
                 None => {}
             }
@@ -125,6 +126,15 @@ impl Model {
             (Some((s, at)), Some((r, token))) if s == r => token < at,
             _ => false,
         }
+    }
+}
+
+/// What a cell leaves in a column, given what was there.
+fn written(cell: Cell, full: bool, before: Option<&Cell>) -> Cell {
+    match (cell, before) {
+        (Cell::Leaves(object), Some(Cell::Object(old))) if !full => Cell::Object(old.with(object)),
+        (Cell::Leaves(object), _) => Cell::Object(object),
+        (cell, _) => cell,
     }
 }
 

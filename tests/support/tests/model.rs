@@ -1,6 +1,6 @@
 //! The model against answers worked out by hand.
 
-use asofdb_testkit::{Cell, Change, Model, Rectangle};
+use asofdb_testkit::{Cell, Change, Model, Object, Rectangle};
 
 const OPEN: i64 = i64::MAX;
 
@@ -53,4 +53,25 @@ fn a_key_change_takes_the_row_along() {
     let row = model.row(2, None, OPEN, u64::MAX).map(|row| row.into_values().collect::<Vec<_>>());
     assert_eq!(row, Some(vec![Cell::Int(5), Cell::Int(7)]));
     assert_eq!(model.keys(), [1, 2]);
+}
+
+#[test]
+fn leaves_are_laid_over_the_object_below() {
+    let with = |old: &str, newer: &str| Object::of(old).with(Object::of(newer)).text();
+    assert_eq!(
+        with(r#"{"a":1,"b":{"x":1}}"#, r#"{"b":{"y":2,"x":null}}"#),
+        r#"{"a":1,"b":{"x":null,"y":2}}"#
+    );
+    assert_eq!(with(r#"{"b":{"y":1,"x":2}}"#, r#"{"a":{},"b":0}"#), r#"{"b":0,"a":{}}"#);
+    let text = r#"{"a":{"x":1,"y":null},"b":{"y":2,"x":0}}"#;
+    assert_eq!(Object::text_of(Object::of(text).code()).as_deref(), Some(text));
+    assert_eq!(Object::text_of(12), None);
+    let leaves = |valid, text: &str| {
+        let cells = [(0, Cell::Leaves(Object::of(text)))].into();
+        Change { cells, ..Change::partial(1, valid, 0, &[]) }
+    };
+    let changes = vec![leaves(10, r#"{"a":1}"#), leaves(20, r#"{"b":2}"#)];
+    let model = Model { columns: 1, system_declared: true, changes };
+    let row = model.row(1, None, OPEN, u64::MAX).map(|row| row[&0]);
+    assert_eq!(row, Some(Cell::Object(Object::of(r#"{"a":1,"b":2}"#))));
 }

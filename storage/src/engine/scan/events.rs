@@ -4,7 +4,8 @@ use super::batches::KeyScan;
 use super::gather::{Gather, NULL_SLOT, internal, projected_fields};
 use super::group::{Event, Groups};
 use super::keys::KeyWalk;
-use super::lineage::{Histories, place};
+use super::lineage::Histories;
+use super::values::Values;
 use crate::engine::error::Error;
 use crate::engine::request::ScanRequest;
 use crate::event::Op;
@@ -94,6 +95,7 @@ impl EventScan {
         let (lineage, keys) = self.histories.lineage(&mut self.groups, events)?;
         let truncates = self.histories.truncates_of(&self.groups);
         let history = self.histories.history(&self.groups, &lineage, &keys, &truncates);
+        let values = Values::new(&history, self.groups.slots());
         let columns: Vec<u32> = self.projection.iter().map(|c| c.0).collect();
         let mut writers = vec![Writer::Null; columns.len()];
         let mut scratch = crate::timeline::Scratch::default();
@@ -116,8 +118,13 @@ impl EventScan {
             let bound = Bound { valid: event.order.valid_from, system: i64::MAX, commit: self.commit };
             writers.fill(Writer::Null);
             history.image_of(number, &bound, &columns, &mut writers, &mut scratch).map_err(internal)?;
-            rows.push((place_of, true, writers.iter().map(|w| place(&history, *w)).collect()));
+            let mut picks = Picks::with_capacity(writers.len());
+            for (i, (id, writer)) in self.projection.iter().zip(&writers).enumerate() {
+                picks.push(values.pick(*id, *writer, META_COLUMNS + i, &mut self.gather));
+            }
+            rows.push((place_of, true, picks));
         }
+        drop(values);
         drop(history);
         drop(truncates);
         for (e, exists, picks) in rows {

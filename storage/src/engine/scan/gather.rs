@@ -6,7 +6,7 @@ use crate::engine::error::{Error, ErrorKind};
 use crate::event::image_column_name;
 use crate::id::ColumnId;
 use crate::schema::TableSchema;
-use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, new_null_array};
 use arrow::compute::interleave;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::sync::Arc;
@@ -17,6 +17,9 @@ pub(crate) const BATCH_ROWS: usize = 8192;
 /// The slot of a value that is NULL because nobody wrote it.
 pub(crate) const NULL_SLOT: u32 = u32::MAX;
 
+/// The slot of a value that was made for the result, see [`Gather::make`].
+const MADE_SLOT: u32 = u32::MAX - 1;
+
 /// Values of a result under construction.
 #[derive(Debug)]
 pub(crate) struct Gather {
@@ -24,6 +27,8 @@ pub(crate) struct Gather {
     names: Vec<String>,
     schema: SchemaRef,
     picks: Vec<Vec<(u32, u32)>>,
+    /// Texts that stand in no loaded batch, by column; empty as long as there are none.
+    made: Vec<Vec<String>>,
     rows: usize,
 }
 
@@ -49,7 +54,7 @@ impl Gather {
         debug_assert_eq!(names.len(), fields.len(), "a field for each gathered column");
         fields.extend_from_slice(extra);
         let picks = vec![Vec::with_capacity(BATCH_ROWS); names.len()];
-        Gather { names, schema: Arc::new(Schema::new(fields)), picks, rows: 0 }
+        Gather { names, schema: Arc::new(Schema::new(fields)), picks, made: Vec::new(), rows: 0 }
     }
 
     pub fn rows(&self) -> usize {
@@ -68,15 +73,24 @@ impl Gather {
         self.rows += 1;
     }
 
+    /// Keeps a text for gathered column `i`; returns what to pick for it until the next batch is made.
+    pub fn make(&mut self, i: usize, text: &str) -> (u32, u32) {
+        self.made.resize(self.names.len(), Vec::new());
+        self.made[i].push(text.to_owned());
+        (MADE_SLOT, self.made[i].len() as u32 - 1)
+    }
+
     /// Makes a batch of what was added, with `extra` columns behind, and starts anew. `slots` are
     /// the loaded batches by slot number.
     pub fn emit(&mut self, slots: &[Arc<Loaded>], extra: Vec<ArrayRef>) -> Result<RecordBatch, Error> {
         let mut columns = Vec::with_capacity(self.schema.fields().len());
         for (i, name) in self.names.iter().enumerate() {
             let ty = self.schema.field(i).data_type();
-            columns.push(gather_column(slots, name, ty, &self.picks[i])?);
+            let made = self.made.get(i).map_or(&[][..], Vec::as_slice);
+            columns.push(gather_column(slots, name, ty, made, &self.picks[i])?);
             self.picks[i].clear();
         }
+        self.made.clear();
         columns.extend(extra);
         let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
         self.rows = 0;
@@ -93,10 +107,14 @@ fn gather_column(
     slots: &[Arc<Loaded>],
     name: &str,
     ty: &DataType,
+    made: &[String],
     picks: &[(u32, u32)],
 ) -> Result<ArrayRef, Error> {
     let nulls = new_null_array(ty, 1);
-    let mut arrays: Vec<&dyn arrow::array::Array> = vec![nulls.as_ref()];
+    let made = StringArray::from_iter_values(made);
+    let made = (!made.is_empty() && *ty == DataType::Utf8).then_some(made);
+    let mut arrays: Vec<&dyn Array> = vec![nulls.as_ref()];
+    arrays.extend(made.iter().map(|a| a as &dyn Array));
     let mut place = vec![0usize; slots.len()];
     for (slot, loaded) in slots.iter().enumerate() {
         if let Some(array) = loaded.batch().column_by_name(name) {
@@ -107,6 +125,7 @@ fn gather_column(
     let indices: Vec<(usize, usize)> = picks
         .iter()
         .map(|(slot, row)| match place.get(*slot as usize) {
+            None if *slot == MADE_SLOT && made.is_some() => (1, *row as usize),
             Some(0) | None => (0, 0),
             Some(at) => (*at, *row as usize),
         })

@@ -4,15 +4,15 @@ use super::batches::KeyScan;
 use super::gather::Gather;
 use super::group::{Event, Groups};
 use super::keys::KeyWalk;
-use super::lineage::{Histories, place};
+use super::lineage::Histories;
 use super::loaded::Loaded;
-use super::same::same_value;
+use super::values::Values;
 use crate::engine::error::{Error, ErrorKind};
 use crate::engine::request::{RangeSpec, ScanKind, ScanRequest};
 use crate::id::ColumnId;
 use crate::timeline::{
-    Belief, Instance, KeyEvent, KeyHistory, Limits, Rectangles, RowHistory, RowRectangle, TimelineError,
-    Tracked, Writer,
+    Belief, Instance, KeyHistory, Limits, Rectangles, RowHistory, RowRectangle, TimelineError, Tracked,
+    Writer,
 };
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
@@ -135,13 +135,14 @@ impl IntervalScan {
         } else {
             let tracked = self.tracked.as_deref().map_or(Tracked::All, Tracked::Only);
             let projection = &self.projection;
-            let same = |c: u32, a: Option<&KeyEvent<'_>>, b: Option<&KeyEvent<'_>>| same_at(slots, c, a, b);
+            let (values, gather) = (Values::new(&history, slots), &mut self.gather);
+            let same = |c: u32, a: Writer, b: Writer| values.same(c, a, b);
             match self.shape {
                 Shape::Latest => {
                     let steps = self.limits.steps_max;
                     let folded = self.belief.compute(&history, i64::MAX, self.commit, tracked, steps, same);
                     for (i, v) in self.belief.versions().iter().enumerate() {
-                        let picks = picks_of(&history, self.belief.image(i), projection);
+                        let picks = picks_of(&values, self.belief.image(i), projection, 0, gather);
                         rows.push(Row { times: [v.start, v.end, 0, 0], picks });
                     }
                     folded
@@ -152,7 +153,8 @@ impl IntervalScan {
                             && system.wants(r.system_start, r.system_end)
                         {
                             let times = [r.valid_start, r.valid_end, r.system_start, r.system_end];
-                            rows.push(Row { times, picks: picks_of(&history, r.image, projection) });
+                            let picks = picks_of(&values, r.image, projection, 0, gather);
+                            rows.push(Row { times, picks });
                         }
                         ControlFlow::Continue(())
                     };
@@ -173,12 +175,16 @@ fn limit_error(e: TimelineError) -> Error {
         .hint("ask about a point in time, which is always answered, or about a narrower range of keys")
 }
 
+/// Where the projected columns of an image stand; the first is column `first` of `gather`.
 pub(super) fn picks_of(
-    history: &KeyHistory<'_>,
+    values: &Values<'_, '_>,
     image: &[Writer],
     projection: &[ColumnId],
+    first: usize,
+    gather: &mut Gather,
 ) -> Vec<(u32, u32)> {
-    projection.iter().map(|id| place(history, image[id.0 as usize])).collect()
+    let pick = |(i, id): (usize, &ColumnId)| values.pick(*id, image[id.0 as usize], first + i, gather);
+    projection.iter().enumerate().map(pick).collect()
 }
 
 /// Rows of a table without a key: each instance of the row content on its own.
@@ -213,24 +219,4 @@ fn keyless_rows(
         ControlFlow::Continue(())
     };
     contents.rectangles(history, commit, limits, emit).map(|_| ())
-}
-
-/// Whether two events wrote the same value to a column; `None` stands for NULL.
-pub(super) fn same_at(
-    slots: &[Arc<Loaded>],
-    column: u32,
-    a: Option<&KeyEvent<'_>>,
-    b: Option<&KeyEvent<'_>>,
-) -> bool {
-    let value = |e: Option<&KeyEvent<'_>>| {
-        let e = e?;
-        let array = slots[(e.row >> 32) as usize].image(ColumnId(column))?;
-        let row = e.row as u32 as usize;
-        array.is_valid(row).then_some((array, row))
-    };
-    match (value(a), value(b)) {
-        (None, None) => true,
-        (Some((x, i)), Some((y, j))) => same_value(x, i, y, j),
-        _ => false,
-    }
 }

@@ -1,10 +1,11 @@
-//! Keys whose fold needs more than their own events: truncates of the table (rule B7), key changes
-//! (rule B8), and tables without a key (rule B15). Everything here goes through [`crate::timeline`].
+//! Keys for which the plain fold does not do: leaves of structs (rule B5), truncates of the table (rule
+//! B7), key changes (rule B8), and tables without a key (rule B15). Everything here goes through [`crate::timeline`].
 
-use super::gather::{NULL_SLOT, internal};
+use super::gather::{Gather, NULL_SLOT, internal};
 use super::group::{Event, Groups};
 use super::loaded::Loaded;
 use super::source::SortedSource;
+use super::values::Values;
 use crate::engine::error::{Error, ErrorKind};
 use crate::engine::request::Bounds;
 use crate::event::Op;
@@ -65,7 +66,10 @@ impl Histories {
     pub fn needed(&self, groups: &Groups, events: &[Event]) -> bool {
         self.schema.key.is_empty()
             || !self.truncates.is_empty()
-            || events.iter().any(|e| groups.loaded(e.slot).previous(e.row as usize).is_some())
+            || events.iter().any(|e| {
+                let (batch, row) = (groups.loaded(e.slot), e.row as usize);
+                batch.previous(row).is_some() || batch.writes_leaves(row)
+            })
     }
 
     /// Loads the events of all keys that the image of the key `events` belong to may come from.
@@ -109,7 +113,7 @@ impl Histories {
         Ok(events)
     }
 
-    /// Where the columns stand at a point, and how many equal rows there are (more than one only in
+    /// Where the columns stand at a point, for a row of `gather`, and how many equal rows there are (more than one only in
     /// tables without a key).
     pub fn resolve(
         &self,
@@ -118,6 +122,7 @@ impl Histories {
         bounds: &Bounds,
         projection: &[ColumnId],
         picks: &mut Vec<(u32, u32)>,
+        gather: &mut Gather,
     ) -> Result<usize, Error> {
         if self.is_truncate_group(groups, events) {
             return Ok(0);
@@ -140,8 +145,9 @@ impl Histories {
         let mut scratch = Scratch::default();
         let history = self.history(groups, &lineage, &keys, &truncates);
         let found = history.resolve(&bound, &columns, &mut writers, &mut scratch).map_err(internal)?;
-        for (pick, writer) in picks.iter_mut().zip(&writers) {
-            *pick = place(&history, *writer);
+        let values = Values::new(&history, groups.slots());
+        for (i, pick) in picks.iter_mut().enumerate() {
+            *pick = values.pick(projection[i], writers[i], i, gather);
         }
         Ok(found.is_some() as usize)
     }
@@ -221,6 +227,7 @@ impl Histories {
             mask: batch.mask(row),
             mask_rest: batch.mask_rest(row),
             unknown: batch.unknown(row),
+            leaves: batch.writes_leaves(row),
             previous: previous.map(|n| n as u32),
             previous_deleted: batch.previous_deleted(row),
             stream: self.names.stream(batch.origin(row)),
@@ -229,11 +236,6 @@ impl Histories {
             ..KeyEvent::new(order, batch.commit(row), (e.slot as u64) << 32 | e.row as u64)
         }
     }
-}
-
-/// The loaded row that a writer of a history stands for.
-pub(crate) fn place(history: &KeyHistory<'_>, writer: Writer) -> (u32, u32) {
-    history.writer(writer).map_or((NULL_SLOT, 0), |e| ((e.row >> 32) as u32, e.row as u32))
 }
 
 /// The truncates that a source holds.

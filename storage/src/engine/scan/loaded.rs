@@ -2,7 +2,7 @@
 
 use crate::engine::error::{Error, ErrorKind};
 use crate::event::Op;
-use crate::event::columns::{OP_FULL, OP_MASK, OP_PREVIOUS_DELETED, bit, image_column_name};
+use crate::event::columns::{OP_FULL, OP_LEAVES, OP_MASK, OP_PREVIOUS_DELETED, bit, image_column_name};
 use crate::id::ColumnId;
 use crate::time::FOREVER;
 use arrow::array::*;
@@ -132,6 +132,11 @@ impl Loaded {
         self.op.as_ref().is_some_and(|a| a[row] & OP_PREVIOUS_DELETED != 0)
     }
 
+    /// Whether the event writes some column leaf by leaf.
+    pub fn writes_leaves(&self, row: usize) -> bool {
+        self.op.as_ref().is_some_and(|a| a[row] & OP_LEAVES != 0)
+    }
+
     pub fn origin(&self, row: usize) -> u32 {
         self.origin.as_ref().map_or(0, |a| a[row])
     }
@@ -156,7 +161,7 @@ impl Loaded {
         sparse(&self.mask_rest, row)
     }
 
-    /// Bits of the columns sent as placeholders.
+    /// Bits of the columns sent as placeholders or written leaf by leaf.
     pub fn unknown(&self, row: usize) -> &[u8] {
         sparse(&self.unknown, row).unwrap_or(&[])
     }

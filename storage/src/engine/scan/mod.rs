@@ -15,6 +15,7 @@ mod points;
 mod rows;
 mod same;
 mod source;
+mod values;
 
 pub(crate) use cast::{cast_batch, extend_batch};
 pub(crate) use gather::{internal, projected_fields};

@@ -3,17 +3,18 @@
 use super::batches::{Batches, KeyScan};
 use super::gather::{Gather, projected_fields};
 use super::group::{Event, Groups};
-use super::intervals::{picks_of, same_at};
+use super::intervals::picks_of;
 use super::keys::KeyWalk;
 use super::lineage::Histories;
 use super::plan::{HISTORY_COLUMNS, TableScan};
 use super::source::SortedSource;
+use super::values::Values;
 use crate::engine::error::Error;
 use crate::engine::request::{KeyFilter, ScanStream};
 use crate::event::image_column_name;
 use crate::id::ColumnId;
 use crate::time::FOREVER;
-use crate::timeline::{KeyEvent, Limits, Rectangles, Tracked};
+use crate::timeline::{Limits, Rectangles, Tracked, Writer};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
 use std::ops::ControlFlow;
@@ -111,12 +112,13 @@ impl KeyScan for OpenRowScan {
         let (lineage, keys) = self.histories.lineage(&mut self.groups, &self.events)?;
         let truncates = self.histories.truncates_of(&self.groups);
         let history = self.histories.history(&self.groups, &lineage, &keys, &truncates);
-        let slots = self.groups.slots();
-        let same = |c: u32, a: Option<&KeyEvent<'_>>, b: Option<&KeyEvent<'_>>| same_at(slots, c, a, b);
+        let values = Values::new(&history, self.groups.slots());
+        let same = |c: u32, a: Writer, b: Writer| values.same(c, a, b);
+        let gather = &mut self.gather;
         let mut open = None;
         let emit = |r: crate::timeline::Rectangle<'_>| {
             if r.valid_end == FOREVER && r.system_end == FOREVER {
-                let picks = picks_of(&history, r.image, &self.projection);
+                let picks = picks_of(&values, r.image, &self.projection, 1, gather);
                 open = Some(([r.valid_start, r.system_start], picks));
             }
             ControlFlow::Continue(())

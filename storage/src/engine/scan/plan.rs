@@ -78,7 +78,7 @@ impl TableScan {
     pub fn needs_histories(&self) -> bool {
         self.meta.schema().key.is_empty()
             || !self.parts.truncates.is_empty()
-            || self.sources.iter().any(|s| s.traits().moves)
+            || self.sources.iter().any(|s| s.traits().moves || s.traits().leaves)
     }
 
     /// Histories that load `columns` for old keys.

@@ -141,7 +141,8 @@ impl Answer<'_> {
             let number = self.by_key[at];
             let bounds: Bounds = self.requests[number as usize].bounds;
             let copies = if slow {
-                histories.resolve(groups, events, &bounds, self.projection, &mut self.picks)?
+                let (picks, gather) = (&mut self.picks, &mut self.gather);
+                histories.resolve(groups, events, &bounds, self.projection, picks, gather)?
             } else {
                 let qualifier = Qualifier::new(bounds, &self.traits);
                 pick_newest(groups, events, &qualifier, self.projection, &mut self.picks) as usize

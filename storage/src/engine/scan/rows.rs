@@ -72,7 +72,7 @@ pub(crate) struct RowsScan {
     pub bounds: Bounds,
     pub qualifier: Qualifier,
     pub projection: Vec<ColumnId>,
-    /// Present where the plain fold is not enough: truncates, key changes, tables without a key.
+    /// Present where the plain fold is not enough: leaves, truncates, key changes, tables without a key.
     pub histories: Option<Histories>,
     pub gather: Gather,
     pub events: Vec<Event>,
@@ -94,6 +94,7 @@ impl KeyScan for RowsScan {
                 &self.bounds,
                 &self.projection,
                 &mut self.picks,
+                &mut self.gather,
             )?;
             for _ in 0..copies {
                 self.gather.push(|i| self.picks[i]);
@@ -118,7 +119,7 @@ impl KeyScan for RowsScan {
 }
 
 /// Folds one key: false if it has no row, else `picks` holds where the value of each projected column
-/// stands. For keys without truncates and key changes.
+/// stands. For keys without leaves, truncates and key changes.
 pub(crate) fn pick_newest(
     groups: &Groups,
     events: &[Event],

@@ -24,6 +24,8 @@ pub(crate) struct Traits {
     pub moves: bool,
     /// Some event has tie-breaks.
     pub ties: bool,
+    /// Some event writes a column leaf by leaf (rule B5).
+    pub leaves: bool,
 }
 
 /// Rows sorted by key, then rule B3 descending, with the physical columns of
