@@ -93,7 +93,7 @@ pub struct ContentArgs {
     /// Columns to take: a,b bigint,c or '* except a,b'
     #[arg(long, value_name = "COLS")]
     pub columns: Option<String>,
-    /// What an absent column of a plain format means: null or unchanged
+    /// What an absent column of a plain format, or leaf of an object in one, means: null or unchanged
     #[arg(long, value_name = "null|unchanged")]
     pub absent: Option<String>,
     /// Columns whose NULLs mean unchanged
