@@ -32,6 +32,8 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 /// Messages of a commit.
 const BATCH: usize = 400_000;
+/// How long the keyed index may take.
+const INDEX_WAIT: Duration = Duration::from_secs(600);
 /// Commits of one event that are timed.
 const SINGLE_COMMITS: usize = 100;
 
@@ -163,6 +165,7 @@ fn bench(plan: &Plan) -> Outcome<usize> {
     intake(plan, &place, &mut sheet)?;
     let mut wrong = 0;
     let opened = sheet.step("open", "", || Ok((Store::open(&place)?, String::new())))?;
+    sheet.step("index", "", || index(&opened))?;
     let asker = Asker::new(&opened)?;
     wrong += ask(&asker, &probes, "as taken in", &mut sheet)?;
     sheet.step("compact", "", || Ok(((), format!("{} merges", opened.engine().compact()?))))?;
@@ -189,6 +192,18 @@ fn intake(plan: &Plan, place: &Path, sheet: &mut Sheet) -> Outcome<()> {
     })?;
     sheet.note("commit", &format!("of {BATCH}"), &summary(&commits));
     Ok(())
+}
+
+/// Waits until the idle worker has brought the keyed index up to the runs.
+fn index(store: &Store) -> Outcome<((), String)> {
+    let from = Instant::now();
+    while from.elapsed() < INDEX_WAIT {
+        if store.engine().status()?.tables.iter().all(|t| t.indexed > 0) {
+            return Ok(((), "up to the runs".into()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Err("the worker has not brought the index up".into())
 }
 
 fn single_commits(plan: &Plan, place: &Path, sheet: &mut Sheet) -> Outcome<()> {

@@ -3,7 +3,7 @@
 use super::catalog::{Catalog, CommitInfo};
 use super::commits::CommitRecord;
 use super::error::{Error, ErrorKind};
-use super::maintain::Merging;
+use super::merging::Merging;
 use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,

@@ -3,6 +3,7 @@
 use super::error::{Error, ErrorKind};
 use super::manifest::Manifest;
 use super::memory::MemoryBatch;
+use super::merging::{Merging, choose};
 use super::runs::RunSource;
 use super::scan::extend_batch;
 use super::shared::{Shared, locked};
@@ -16,11 +17,6 @@ use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Flushed runs that are merged into one of the first level. Many, since they are small and are
-/// scanned without decoding.
-const FLUSHED_FANOUT: usize = 8;
-/// Runs of one level that are merged into one of the next.
-const MERGE_FANOUT: usize = 4;
 /// How often what is flushed at once may be in memory before commits wait.
 const MEMORY_TIMES_MAX: usize = 3;
 /// Events that take as long to read from the log as the frame of one commit.
@@ -30,15 +26,6 @@ const EVENTS_FOR_COMMIT: usize = 20;
 const INDEX_PATIENCE: Duration = Duration::from_millis(500);
 /// Memory batches of one table before small ones are merged.
 const SMALL_BATCHES_MAX: usize = 8;
-
-/// What a round of merging is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Merging {
-    /// What keeps the number of runs bounded.
-    Due,
-    /// One run per table.
-    Everything,
-}
 
 impl Shared {
     /// Body of the background thread.
@@ -97,7 +84,7 @@ impl Shared {
             return Ok(());
         }
         self.flush()?;
-        self.merge(Merging::Due).map(|_| ())
+        self.merge(Merging::Closing).map(|_| ())
     }
 
     /// One round of what is due.
@@ -336,19 +323,4 @@ fn replace_memory(
         table.memory.insert(at, new);
     }
     *entry = Arc::new(table);
-}
-
-/// The next runs of a table to merge.
-fn choose(table: &TableView, merging: Merging) -> Option<Vec<Arc<RunSource>>> {
-    if merging == Merging::Everything {
-        let one = table.runs.len() == 1 && table.runs[0].meta().level > 0;
-        return (!table.runs.is_empty() && !one).then(|| table.runs.clone());
-    }
-    let mut by_level: BTreeMap<u8, Vec<Arc<RunSource>>> = BTreeMap::new();
-    for run in &table.runs {
-        by_level.entry(run.meta().level).or_default().push(run.clone());
-    }
-    let fanout = |level: u8| if level == 0 { FLUSHED_FANOUT } else { MERGE_FANOUT };
-    let (level, mut runs) = by_level.into_iter().find(|(level, runs)| runs.len() >= fanout(*level))?;
-    Some(runs.drain(..fanout(level)).collect())
 }

@@ -9,6 +9,7 @@ mod keyed;
 mod maintain;
 mod manifest;
 mod memory;
+mod merging;
 mod open;
 mod quarantine;
 mod rebuild;

@@ -6,8 +6,8 @@
 
 use super::commit::add_rows;
 use super::error::Error;
-use super::maintain::Merging;
 use super::manifest::Manifest;
+use super::merging::Merging;
 use super::open::empty_view;
 use super::replay::{gather, rows_of, take_frame, take_head};
 use super::runs::RunSource;

@@ -75,7 +75,7 @@ fn a_sound_store_is_what_its_log_says() {
     let report = store.verify_full().expect("verification");
     assert_eq!(report, FullReport { commits: 4, events: 20, damage: vec![] });
     store.flush().expect("a flush");
-    store.merge(crate::engine::maintain::Merging::Everything).expect("a merge");
+    store.merge(crate::engine::merging::Merging::Everything).expect("a merge");
     assert_eq!(damage(&store), Vec::<String>::new());
 }
 
