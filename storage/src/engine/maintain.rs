@@ -45,8 +45,10 @@ impl Shared {
                     continue;
                 }
                 let flushed = self.free_memory();
+                // Whoever closes the store waits for what runs, not for what could begin.
                 if let Ok(true) = flushed
                     && !merging
+                    && !self.stopping.load(Ordering::SeqCst)
                 {
                     self.join(merger.take());
                     merger = self.merge_beside(scope);
