@@ -1,6 +1,7 @@
 //! Column names in options that no message knows: a misspelt name must not pass for a choice.
 
 use crate::change::Change;
+use crate::count;
 use crate::error::{Error, Result};
 use crate::near::near_names_hint;
 use crate::options::{ColumnChoice, Columns, IntakeOptions};
@@ -126,10 +127,7 @@ impl Wanted {
         let Some((option, name)) = missing.iter().find(|m| !known(m)) else { return Ok(()) };
         let made = match commits {
             0 => "nothing was committed".to_owned(),
-            n => format!(
-                "{} made before",
-                if n == 1 { "1 commit was".into() } else { format!("{n} commits were") }
-            ),
+            n => format!("{} {} made before", count::of(n, "commit"), if n == 1 { "was" } else { "were" }),
         };
         let option = if *option == LEFT_OUT { "--columns" } else { option };
         Err(Error::usage(format!("{option} names the column {name}, which no message has; {made}"))

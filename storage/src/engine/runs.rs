@@ -2,7 +2,7 @@
 
 use super::error::{Error, ErrorKind};
 use super::scan::{BatchIter, SortedSource, Traits, cast_batch};
-use crate::run::{RunError, RunMeta, RunReader};
+use crate::run::{RunBatches, RunError, RunMeta, RunReader};
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
 use std::ops::Range;
@@ -33,6 +33,12 @@ impl From<RunError> for Error {
 impl RunSource {
     pub fn meta(&self) -> &RunMeta {
         self.reader.meta()
+    }
+
+    /// Batches of the run with its image columns in the types of `schema`.
+    fn in_types_of(&self, schema: &Arc<TableSchema>, batches: RunBatches) -> BatchIter {
+        let (from, to) = (self.schema.clone(), schema.clone());
+        Box::new(batches.map(move |b| cast_batch(&b.map_err(Error::from)?, &from, &to)))
     }
 }
 
@@ -71,10 +77,9 @@ impl SortedSource for RunSource {
         rows: Range<usize>,
         schema: &Arc<TableSchema>,
     ) -> Result<BatchIter, Error> {
-        let (from, to) = (self.schema.clone(), schema.clone());
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         let batches = self.reader.scan(&names, rows.start as u64..rows.end as u64)?;
-        Ok(Box::new(batches.map(move |b| cast_batch(&b.map_err(Error::from)?, &from, &to))))
+        Ok(self.in_types_of(schema, batches))
     }
 
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
@@ -113,10 +118,8 @@ impl SortedSource for PassingRun {
         if rows != (0..self.rows()) {
             return self.0.scan(columns, rows, schema);
         }
-        let (from, to) = (self.0.schema.clone(), schema.clone());
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let batches = self.0.reader.scan_once(&names)?;
-        Ok(Box::new(batches.map(move |b| cast_batch(&b.map_err(Error::from)?, &from, &to))))
+        Ok(self.0.in_types_of(schema, self.0.reader.scan_once(&names)?))
     }
 
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
