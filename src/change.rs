@@ -39,6 +39,8 @@ pub struct Change<'a> {
     /// The image after the change, without duplicates. For deletes: what the source sends of the
     /// old row where the format has no separate before-image.
     pub image: &'a [Column<'a>],
+    /// Numbers of the names of `image`, so that nobody need look names up that were seen before.
+    pub numbered: Numbered<'a>,
     /// The image before the change as far as it was sent. In a key-only before-image the other
     /// columns are NULL without meaning it; it serves keys and tables without a key only.
     pub before: &'a [Column<'a>],
@@ -74,6 +76,7 @@ impl<'a> Change<'a> {
             key: &[],
             fields: &[],
             image: &[],
+            numbered: Numbered::default(),
             before: &[],
             previous: None,
             times: Times::default(),
@@ -86,6 +89,15 @@ impl<'a> Change<'a> {
             headers: &[],
         }
     }
+}
+
+/// Numbers that a decoder gave to the names of columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbered<'a> {
+    /// The decoder's dictionary; a name has one number in it. No other decoder of the process has the same.
+    pub dictionary: u32,
+    /// The number of each column in its place; empty = not numbered.
+    pub numbers: &'a [u16],
 }
 
 /// The former key of a row whose key changes.

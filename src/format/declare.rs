@@ -14,6 +14,10 @@ use asofdb_storage::time::AxisType;
 use asofdb_storage::value::{Cell, write_text};
 use chrono::{Offset, TimeZone};
 
+/// What the declared times are called in messages to people.
+pub(super) const VALID_TIME: &str = "valid time";
+pub(super) const SYSTEM_TIME: &str = "system time";
+
 /// The fields of the envelope that options may name.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Envelope<'a> {
@@ -97,7 +101,7 @@ impl Fields for View<'_, '_> {
     }
 }
 
-fn absent(cell: &Cell<'_>) -> bool {
+pub(super) fn absent(cell: &Cell<'_>) -> bool {
     matches!(cell, Cell::Unchanged | Cell::Unknown | Cell::Null)
 }
 
@@ -107,7 +111,15 @@ fn absent(cell: &Cell<'_>) -> bool {
 /// If the operation is not known.
 pub fn operation(options: &FormatOptions, view: &mut View<'_, '_>) -> Result<Option<Op>, Reject> {
     let Some(column) = &options.op else { return Ok(Some(options.default_op)) };
-    let cell = view.get(column);
+    operation_of(options, column, view.get(column))
+}
+
+/// The operation that a cell of the column of operations says.
+pub(super) fn operation_of(
+    options: &FormatOptions,
+    column: &str,
+    cell: Cell<'_>,
+) -> Result<Option<Op>, Reject> {
     if absent(&cell) {
         return Ok(Some(options.default_op));
     }
@@ -145,8 +157,8 @@ pub fn declared<'a>(
     view: &mut View<'_, 'a>,
     ties: &mut Vec<Cell<'a>>,
 ) -> Result<Declared<'a>, Reject> {
-    let valid_from = options.valid.as_ref().map(|c| axis(c, "valid time", options, view)).transpose()?;
-    let system = options.system.as_ref().map(|c| axis(c, "system time", options, view)).transpose()?;
+    let valid_from = options.valid.as_ref().map(|c| axis(c, VALID_TIME, options, view)).transpose()?;
+    let system = options.system.as_ref().map(|c| axis(c, SYSTEM_TIME, options, view)).transpose()?;
     let valid_to = match &options.valid_end {
         Some(c) if !absent(&view.get(&c.column)) => Some(axis(c, "valid end", options, view)?),
         _ => None,
@@ -165,8 +177,17 @@ fn axis<'a>(
     options: &FormatOptions,
     view: &mut View<'_, 'a>,
 ) -> Result<AxisValue, Reject> {
+    axis_of(column, role, options, view.get(&column.column))
+}
+
+/// The declared time that a cell of its column is.
+pub(super) fn axis_of(
+    column: &TimeColumn,
+    role: &str,
+    options: &FormatOptions,
+    cell: Cell<'_>,
+) -> Result<AxisValue, Reject> {
     let name = &column.column;
-    let cell = view.get(name);
     let bad = |what: &str| Reject::new(format!("{role} `{name}` {what}"));
     let instant = |value: i64| AxisValue { value, axis: AxisType::Instant };
     let local = |us: i64| zoned(us, options).ok_or_else(|| bad("does not exist in the declared zone"));
@@ -287,7 +308,7 @@ fn leaves_of<'a>(text: &'a str, nulls_ignored: bool, scratch: &mut Scratch<'a>) 
 }
 
 /// Whether an operation writes only the columns that are sent.
-fn is_partial(options: &FormatOptions, op: Op) -> bool {
+pub(super) fn is_partial(options: &FormatOptions, op: Op) -> bool {
     options.absent == Some(Absent::Unchanged) && matches!(op, Op::Update | Op::Upsert)
 }
 

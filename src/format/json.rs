@@ -5,6 +5,7 @@
 //! lone surrogates.
 
 use super::scratch::Scratch;
+use super::swar::{Scanned, plain_string};
 
 /// The deepest nesting of arrays and objects that is read.
 pub const DEPTH_MAX: u32 = 128;
@@ -167,6 +168,7 @@ impl<'a> Scanner<'a> {
         hit
     }
 
+    #[inline]
     fn space(&mut self) {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.peek() {
             self.at += 1;
@@ -230,12 +232,12 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
+    #[inline]
     fn digits(&mut self) -> Result<(), JsonError> {
-        let from = self.at;
-        while let Some(b'0'..=b'9') = self.peek() {
-            self.at += 1;
-        }
-        if self.at == from { Err(self.error("expected a digit")) } else { Ok(()) }
+        let rest = &self.text.as_bytes()[self.at..];
+        let n = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+        self.at += n;
+        if n == 0 { Err(self.error("expected a digit")) } else { Ok(()) }
     }
 
     fn number(&mut self) -> Result<&'a str, JsonError> {
@@ -262,6 +264,10 @@ impl<'a> Scanner<'a> {
     fn string(&mut self) -> Result<RawText<'a>, JsonError> {
         let from = self.at + 1;
         let bytes = self.text.as_bytes();
+        if let Scanned::Plain(end) = plain_string(bytes, from) {
+            self.at = end + 1;
+            return Ok(RawText { text: &self.text[from..end], escaped: false });
+        }
         let (mut at, mut escaped) = (from, false);
         loop {
             match bytes.get(at) {

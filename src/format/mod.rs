@@ -15,8 +15,11 @@ mod decoder;
 pub(crate) mod fields;
 mod infer;
 mod kind;
+mod layout;
 mod plain_json;
+mod roles;
 pub(crate) mod scratch;
+mod swar;
 
 pub use csv::{Csv, RecordEnd, record_end};
 pub use decoder::Decoder;

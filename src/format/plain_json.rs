@@ -4,9 +4,11 @@
 use super::declare::{self, Envelope};
 use super::fields::{Reject, columns, untyped_cell};
 use super::json::{self, Member, RawText};
+use super::layout::Layout;
 use super::options::FormatOptions;
+use super::roles::Roles;
 use super::scratch::{Scratch, ScratchBuffer};
-use crate::change::{Change, Column, Decoded, Message, Sink};
+use crate::change::{Change, Column, Decoded, Message, Numbered, Sink};
 use asofdb_storage::event::Op;
 use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
@@ -16,12 +18,25 @@ use asofdb_storage::value::Cell;
 pub struct PlainJson {
     scratch: ScratchBuffer,
     parts: Parts<'static>,
+    quick: Quick,
+}
+
+/// The way that flat objects take whose names were seen before.
+#[derive(Debug, Default)]
+enum Quick {
+    /// Nobody has looked at the options.
+    #[default]
+    Untried,
+    /// They ask for more.
+    Closed,
+    Open(Box<(Layout, Roles)>),
 }
 
 #[derive(Debug, Default)]
 struct Parts<'a> {
     members: Vec<Member<'a>>,
     columns: Vec<Column<'a>>,
+    numbers: Vec<u16>,
     image: Vec<Column<'a>>,
     key: Vec<Column<'a>>,
     ties: Vec<Cell<'a>>,
@@ -32,6 +47,7 @@ impl<'a> Parts<'a> {
         Parts {
             members: recycle(self.members),
             columns: recycle(self.columns),
+            numbers: recycle(self.numbers),
             image: recycle(self.image),
             key: recycle(self.key),
             ties: recycle(self.ties),
@@ -42,11 +58,20 @@ impl<'a> Parts<'a> {
 impl PlainJson {
     /// Decodes one message and hands it to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
-        let PlainJson { scratch, parts } = self;
+        let PlainJson { scratch, parts, quick } = self;
+        if let Quick::Untried = quick {
+            let roles = Roles::new(options);
+            *quick = roles.map_or(Quick::Closed, |roles| Quick::Open(Box::new((Layout::default(), roles))));
+        }
         let length = |b: Option<&[u8]>| b.map_or(0, <[u8]>::len);
         let mut scratch = scratch.scratch((length(message.key) + length(message.value)) * 2);
         let mut p = std::mem::take(parts).recycled();
-        match decode(options, message, &mut p, &mut scratch) {
+        let (mut dictionary, mut step) = (0, None);
+        if let (Quick::Open(quick), None) = (quick, message.key) {
+            step = decode_quick(options, message, quick, &mut p);
+            dictionary = if step.is_some() { quick.0.dictionary } else { 0 };
+        }
+        match step.unwrap_or_else(|| decode(options, message, &mut p, &mut scratch)) {
             _ if scratch.overflowed() => {
                 sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
             }
@@ -56,6 +81,9 @@ impl PlainJson {
                 change.declared.ties = &p.ties;
                 change.fields = &p.columns;
                 change.image = if filtered { &p.image } else { &p.columns };
+                if dictionary > 0 {
+                    change.numbered = Numbered { dictionary, numbers: &p.numbers };
+                }
                 change.key = &p.key;
                 change.headers = message.headers;
                 sink(Decoded::Changes(&[change]));
@@ -71,6 +99,27 @@ enum Step<'a> {
     Change { change: Change<'a>, filtered: bool },
     PreImage,
     Ignored(&'static str),
+}
+
+/// `None` if the message has to go the other way.
+fn decode_quick<'a>(
+    options: &FormatOptions,
+    message: &Message<'a>,
+    (layout, roles): &mut (Layout, Roles),
+    p: &mut Parts<'a>,
+) -> Option<Result<Step<'a>, Reject>> {
+    let text = std::str::from_utf8(message.value?).ok()?;
+    let quick = if layout.scan(text, &mut p.columns, &mut p.numbers) {
+        roles.change(options, layout, message, &p.columns, &mut p.numbers, &mut p.image)
+    } else {
+        None
+    };
+    if quick.is_none() {
+        p.columns.clear();
+        p.numbers.clear();
+    }
+    let step = |plain: Option<_>| plain.map_or(Step::PreImage, |(change, filtered)| Step::Change { change, filtered });
+    quick.map(|change| change.map(step))
 }
 
 fn decode<'a>(

@@ -35,6 +35,8 @@ pub struct Batcher<'o> {
     table_ids: HashMap<String, usize>,
     next_table: u32,
     last_table: usize,
+    /// The table of all messages, where options name it and its key.
+    only_table: Option<usize>,
     /// Messages come from the quarantine: their positions were passed long ago.
     pub(super) again: bool,
     /// Generations to add to those of places, for streams that became others (rule C3).
@@ -84,6 +86,7 @@ impl<'o> Batcher<'o> {
             table_ids: HashMap::new(),
             next_table: catalog.tables.keys().last().map_or(0, |id| id.0 + 1),
             last_table: 0,
+            only_table: None,
             again: false,
             generations: HashMap::new(),
             options_noted: HashSet::new(),
@@ -319,6 +322,9 @@ impl<'o> Batcher<'o> {
 
     /// The table of a change, made where there is none.
     fn table(&mut self, place: &Place<'_>, change: &Change<'_>) -> Result<Result<usize, Refusal>> {
+        if let Some(only) = self.only_table {
+            return Ok(Ok(only));
+        }
         let name = match self.options.table.as_deref().or(change.table) {
             Some(name) => name,
             None => stem(place.stream),
@@ -327,7 +333,9 @@ impl<'o> Batcher<'o> {
         let known = last.map(|_| self.last_table).or_else(|| self.table_ids.get(name).copied());
         if let Some(i) = known {
             self.last_table = i;
-            self.tables[i].check_key(change, self.options.key_of(name).is_some())?;
+            let declared = self.options.key_of(name).is_some();
+            self.only_table = (declared && self.options.table.is_some()).then_some(i);
+            self.tables[i].check_key(change, declared)?;
             return Ok(Ok(i));
         }
         if name.is_empty() {

@@ -211,10 +211,13 @@ impl Batcher<'_> {
             previous = vec![Cell::Null; t.columns().len()];
             old.into_iter().for_each(|(id, cell)| previous[id.0 as usize] = cell);
         }
-        let mut head =
-            EventHead { previous: (!previous.is_empty()).then_some(&previous[..]), ..head.clone() };
-        head.previous_deleted = change.previous.is_some_and(|p| p.deletes_sent) && p.previous.is_some();
-        encode_row(&mut t.block.bytes, &head, &row);
+        if previous.is_empty() {
+            encode_row(&mut t.block.bytes, head, &row);
+        } else {
+            let mut head = EventHead { previous: Some(&previous), ..head.clone() };
+            head.previous_deleted = change.previous.is_some_and(|p| p.deletes_sent) && p.previous.is_some();
+            encode_row(&mut t.block.bytes, &head, &row);
+        }
         t.block.ends.push(t.block.bytes.len() as u32);
         self.rows[head.op as usize] += 1;
         self.encoded = recycle(row);

@@ -84,8 +84,12 @@ fn push_image<'a>(
     cells: &mut Cells<'a>,
 ) -> Result<(), Refusal> {
     let mut before = None;
-    for c in change.image {
-        let slot = table.slot_behind(before, c.name);
+    let numbered = change.numbered;
+    for (i, c) in change.image.iter().enumerate() {
+        let slot = match numbered.numbers.get(i) {
+            Some(number) => table.slot_numbered(numbered.dictionary, *number, c.name),
+            None => table.slot_behind(before, c.name),
+        };
         before = Some(slot);
         let cell = match c.cell {
             // What identifies a row is one value.
@@ -207,7 +211,7 @@ fn previous<'a>(
     }
     let same = |(slot, old): &(u32, Cell<'a>)| {
         let now = cells[row.clone()].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
-        now.is_some_and(|now| key_bytes_of(&now) == key_bytes_of(old))
+        now.is_some_and(|now| now == *old || key_bytes_of(&now) == key_bytes_of(old))
     };
     if cells[start..].iter().all(same) {
         cells.truncate(start);

@@ -13,6 +13,9 @@ use std::collections::HashMap;
 /// The name that a record key without column names gets.
 pub const UNNAMED_KEY: &str = "_key";
 
+/// A number in a dictionary whose slot is not known yet.
+const UNNUMBERED: u32 = u32::MAX;
+
 /// A name that messages use.
 #[derive(Debug)]
 pub struct Slot {
@@ -46,6 +49,8 @@ pub struct TableIntake {
     /// Operation ids of the table with the hash of their content, once an event needed them.
     pub operation_ids: Option<HashMap<Vec<u8>, u64>>,
     by_name: HashMap<String, u32>,
+    /// Slot of each number of a dictionary, [`UNNUMBERED`] for those that are not known.
+    numbered: (u32, Vec<u32>),
     /// Which slot came last behind each slot, the first of a message behind none, which is number 0.
     followers: Vec<u32>,
     columns: Vec<schema::Column>,
@@ -137,6 +142,7 @@ impl TableIntake {
             operation_id_dirty: false,
             operation_ids: None,
             by_name: HashMap::new(),
+            numbered: (0, Vec::new()),
             followers: Vec::new(),
             columns: Vec::new(),
             declared,
@@ -152,6 +158,31 @@ impl TableIntake {
         let declared = self.declared.iter().find(|(n, _)| n == name).and_then(|(_, ty)| *ty);
         self.slots.push(Slot { name: name.to_owned(), column: None, declared });
         self.by_name.insert(name.to_owned(), slot);
+        slot
+    }
+
+    /// The slot of a name that has a number in a dictionary.
+    #[inline]
+    pub fn slot_numbered(&mut self, dictionary: u32, number: u16, name: &str) -> u32 {
+        let (own, slots) = &self.numbered;
+        match slots.get(number as usize) {
+            Some(slot) if *own == dictionary && *slot != UNNUMBERED => *slot,
+            _ => self.number(dictionary, number, name),
+        }
+    }
+
+    #[cold]
+    fn number(&mut self, dictionary: u32, number: u16, name: &str) -> u32 {
+        let slot = self.slot(name);
+        let (own, slots) = &mut self.numbered;
+        if *own != dictionary {
+            *own = dictionary;
+            slots.clear();
+        }
+        if slots.len() <= number as usize {
+            slots.resize(number as usize + 1, UNNUMBERED);
+        }
+        slots[number as usize] = slot;
         slot
     }
 

@@ -1,10 +1,39 @@
 //! Reading a file in blocks, with a digest of what was consumed.
 
+use asofdb_storage::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
+use xxhash_rust::xxh3::Xxh3;
 
 /// How much is read at a time.
 const BLOCK_BYTES: usize = 1 << 20;
+
+/// What a digest by XXH3 begins with; one by SHA-256 has digits only.
+const XXH3: &str = "xxh3:";
+
+/// Tells whether a file is the one that was read. Nothing depends on nobody being able to make another file
+/// with the same digest: who can replace the file can change what is taken from it.
+enum Hash {
+    Xxh3(Box<Xxh3>),
+    /// Positions that older versions stored.
+    Sha256(Sha256),
+}
+
+impl Hash {
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Hash::Xxh3(hash) => hash.update(bytes),
+            Hash::Sha256(hash) => hash.update(bytes),
+        }
+    }
+
+    fn digest(&self) -> String {
+        match self {
+            Hash::Xxh3(hash) => format!("{XXH3}{:032x}", hash.digest128()),
+            Hash::Sha256(hash) => hex::encode(&hash.clone().finalize()),
+        }
+    }
+}
 
 /// A window over a stream of bytes that moves forward only.
 pub(super) struct Blocks {
@@ -13,7 +42,7 @@ pub(super) struct Blocks {
     start: usize,
     end: usize,
     hashed: usize,
-    hash: Sha256,
+    hash: Hash,
     /// Bytes consumed.
     pub bytes: u64,
     /// Nothing is left to read behind the window.
@@ -22,7 +51,7 @@ pub(super) struct Blocks {
 
 impl Blocks {
     pub fn new(input: Box<dyn Read + Send>) -> Blocks {
-        let hash = Sha256::new();
+        let hash = Hash::Xxh3(Box::default());
         Blocks { input, buffer: Vec::new(), start: 0, end: 0, hashed: 0, hash, bytes: 0, at_end: false }
     }
 
@@ -65,10 +94,18 @@ impl Blocks {
         self.hashed = self.start;
     }
 
-    /// SHA-256 of what was consumed, in hexadecimal digits.
+    /// Digest of what was consumed.
     pub fn digest(&mut self) -> String {
         self.settle();
-        asofdb_storage::hex::encode(&self.hash.clone().finalize())
+        self.hash.digest()
+    }
+
+    /// Has [`Blocks::digest`] be of the kind that `digest` is. Nothing may have been consumed.
+    pub fn digest_like(&mut self, digest: &str) {
+        debug_assert_eq!(self.bytes, 0);
+        if !digest.is_empty() && !digest.starts_with(XXH3) {
+            self.hash = Hash::Sha256(Sha256::new());
+        }
     }
 
     /// Consumes exactly `n` bytes; whether there were so many.

@@ -78,6 +78,7 @@ impl OpenFile {
         while blocks.window().len() < 64 << 10 && !blocks.at_end {
             blocks.fill().map_err(|e| failed(&e))?;
         }
+        blocks.digest_like(&position.digest);
         let (container, format) = detect(&shown, blocks.window(), declared);
         let stdin = shown == "-";
         let head = &blocks.window()[..blocks.window().len().min(if stdin { HEAD_BYTES } else { 0 })];

@@ -49,7 +49,8 @@ pub struct SourcePosition {
     /// Bytes of the file (after decompression) that were read; 0 for topic partitions.
     #[serde(default)]
     pub bytes: u64,
-    /// SHA-256 of those bytes in hexadecimal digits; empty for topic partitions.
+    /// Digest of those bytes: `xxh3:` and 128 bits in hexadecimal digits, or (older) SHA-256 in digits alone;
+    /// empty for topic partitions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
     /// Lines that were read.

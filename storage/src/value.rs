@@ -224,13 +224,18 @@ pub enum Cell<'a> {
 
 impl Cell<'_> {
     /// The least column type that holds this cell.
+    #[inline]
     pub fn column_type(&self) -> ColumnType {
         match self {
             Cell::Unchanged | Cell::Unknown | Cell::Null => ColumnType::Null,
             Cell::Bool(_) => ColumnType::Bool,
             Cell::Int(_) => ColumnType::Int64,
             Cell::Decimal { unscaled, scale } => {
-                let digits = unscaled.unsigned_abs().checked_ilog10().map_or(1, |d| d as u8 + 1);
+                let digits = match u64::try_from(unscaled.unsigned_abs()) {
+                    Ok(small) => small.checked_ilog10(),
+                    Err(_) => unscaled.unsigned_abs().checked_ilog10(),
+                };
+                let digits = digits.map_or(1, |d| d as u8 + 1);
                 ColumnType::decimal(digits.saturating_sub(*scale), *scale)
             }
             Cell::Float(_) => ColumnType::Float64,

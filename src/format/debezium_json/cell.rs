@@ -53,9 +53,15 @@ pub fn cell<'a>(encoding: Encoding, raw: &Raw<'a>, scratch: &mut Scratch<'a>) ->
     }
 }
 
+/// Whether a text says that its column keeps its value.
+#[inline]
+pub fn is_placeholder_text(text: &str) -> bool {
+    text == PLACEHOLDER || text == PLACEHOLDER_BASE64
+}
+
 fn is_placeholder(raw: &Raw<'_>) -> bool {
     match raw {
-        Raw::Text(RawText { text, .. }) => *text == PLACEHOLDER || *text == PLACEHOLDER_BASE64,
+        Raw::Text(RawText { text, .. }) => is_placeholder_text(text),
         Raw::Nested { text, spaced: false } => PLACEHOLDERS_NESTED.contains(text),
         Raw::Nested { text, spaced: true } if text.len() < 512 => {
             let mut compact = String::new();

@@ -1,13 +1,14 @@
 //! Envelopes to changes.
 
-use super::cell::cell;
+use super::cell::{cell, is_placeholder_text};
 use super::origin::{Block, Origin, origin};
 use super::schema::{Fields, Schema, SchemaCache};
 use super::table::{Topics, table_name};
-use crate::change::{Change, Column, Decoded, Message, Previous, Sink};
+use crate::change::{Change, Column, Decoded, Message, Numbered, Previous, Sink};
 use crate::format::declare::{self, Envelope, View};
 use crate::format::fields::{Reject, columns, shortened};
 use crate::format::json::{self, Member, Raw, RawText};
+use crate::format::layout::Layout;
 use crate::format::options::FormatOptions;
 use crate::format::scratch::{Scratch, ScratchBuffer};
 use asofdb_storage::event::Op;
@@ -26,6 +27,7 @@ pub struct DebeziumJson {
     parts: Parts<'static>,
     schemas: SchemaCache,
     topics: Topics,
+    layout: Layout,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +37,8 @@ struct Parts<'a> {
     source: Vec<Member<'a>>,
     members: Vec<Member<'a>>,
     row: Vec<Column<'a>>,
+    /// Numbers of the names of `row`; none unless all have one.
+    numbers: Vec<u16>,
     before: Vec<Column<'a>>,
     image: Vec<Column<'a>>,
     key: Vec<Column<'a>>,
@@ -50,6 +54,7 @@ impl<'a> Parts<'a> {
             source: recycle(self.source),
             members: recycle(self.members),
             row: recycle(self.row),
+            numbers: recycle(self.numbers),
             before: recycle(self.before),
             image: recycle(self.image),
             key: recycle(self.key),
@@ -68,10 +73,11 @@ enum Step<'a> {
 impl DebeziumJson {
     /// Decodes one message and hands what it is to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
-        let DebeziumJson { scratch, parts, schemas, topics } = self;
+        let DebeziumJson { scratch, parts, schemas, topics, layout } = self;
+        let dictionary = layout.dictionary;
         let mut scratch = scratch.scratch(room(message));
         let mut p = std::mem::take(parts).recycled();
-        let mut reader = Reader { options, message, schemas, scratch: &mut scratch };
+        let mut reader = Reader { options, message, schemas, layout, scratch: &mut scratch };
         let step = reader.read(&mut p, topics);
         match step {
             _ if scratch.overflowed() => {
@@ -82,6 +88,9 @@ impl DebeziumJson {
                 change.declared.ties = &p.ties;
                 change.fields = &p.row;
                 change.image = if filtered { &p.image } else { &p.row };
+                if !filtered {
+                    change.numbered = Numbered { dictionary, numbers: &p.numbers };
+                }
                 change.before = if change.op == Op::Delete { &p.row } else { &p.before };
                 change.key = &p.key;
                 change.headers = message.headers;
@@ -103,7 +112,7 @@ fn room(message: &Message<'_>) -> usize {
     let (mut bytes, mut colons) = (0, 0);
     for part in parts {
         bytes += part.len();
-        colons += part.iter().filter(|b| **b == b':').count();
+        colons += memchr::memchr_iter(b':', part).count();
     }
     bytes * 3 + colons.min(ROOMY_COLUMNS_MAX) * 64 + message.topic.map_or(0, str::len) + 4096
 }
@@ -112,6 +121,7 @@ struct Reader<'r, 'a> {
     options: &'r FormatOptions,
     message: &'r Message<'a>,
     schemas: &'r mut SchemaCache,
+    layout: &'r mut Layout,
     scratch: &'r mut Scratch<'a>,
 }
 
@@ -120,6 +130,8 @@ struct Payload<'a> {
     raw: Raw<'a>,
     at: usize,
     schema: Option<Arc<Schema>>,
+    /// The members of the whole message are those of the payload: there is no wrapper.
+    listed: bool,
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -129,6 +141,10 @@ impl<'a> Reader<'_, 'a> {
             None => "null",
         };
         let payload = self.unwrapped(text, &mut p.outer)?;
+        if payload.listed {
+            // The key has an outer list of its own.
+            std::mem::swap(&mut p.outer, &mut p.envelope);
+        }
         let row = payload.schema.clone();
         let fallback = row.as_deref().map(|s| &s.row);
         if let Some(key) = self.message.key.filter(|k| !k.is_empty()) {
@@ -141,6 +157,7 @@ impl<'a> Reader<'_, 'a> {
         }
         match payload.raw {
             Raw::Null => Ok(self.tombstone(p, topics)),
+            Raw::Nested { .. } if payload.listed => self.envelope(p, topics, 0, fallback),
             Raw::Nested { text: inner, .. } if inner.starts_with('{') => {
                 p.envelope.clear();
                 json::members(inner, &mut p.envelope).map_err(|e| Reject::from(e).at(payload.at + e.at))?;
@@ -154,10 +171,10 @@ impl<'a> Reader<'_, 'a> {
     /// and only if nothing else stands there.
     fn unwrapped(&mut self, text: &'a str, outer: &mut Vec<Member<'a>>) -> Result<Payload<'a>, Reject> {
         outer.clear();
-        let raw = json::single(text)?;
-        let at = text.len() - text.trim_ascii_start().len();
-        if !matches!(raw, Raw::Nested { text, .. } if text.starts_with('{')) {
-            return Ok(Payload { raw, at, schema: None });
+        let inside = text.trim_ascii_start();
+        let at = text.len() - inside.len();
+        if !inside.starts_with('{') {
+            return Ok(Payload { raw: json::single(text)?, at, schema: None, listed: false });
         }
         json::members(text, outer)?;
         let block = Block(outer);
@@ -171,9 +188,10 @@ impl<'a> Reader<'_, 'a> {
                     _ => None,
                 };
                 let at = outer.iter().find(|m| m.name.text == "payload").map_or(0, |m| m.at);
-                Ok(Payload { raw: inner, at, schema })
+                Ok(Payload { raw: inner, at, schema, listed: false })
             }
-            _ => Ok(Payload { raw, at, schema: None }),
+            // Whether there are spaces in it is asked of values of columns only.
+            _ => Ok(Payload { raw: Raw::Nested { text, spaced: true }, at: 0, schema: None, listed: true }),
         }
     }
 
@@ -199,6 +217,7 @@ impl<'a> Reader<'_, 'a> {
         };
         match payload.raw {
             Raw::Null => return Ok(()),
+            Raw::Nested { .. } if payload.listed => std::mem::swap(members, outer),
             Raw::Nested { text, .. } if text.starts_with('{') => json::members(text, members)?,
             value => members.push(Member { name: RawText { text: "", escaped: false }, value, at: 0 }),
         }
@@ -302,6 +321,9 @@ impl<'a> Reader<'_, 'a> {
         match member.value {
             Raw::Null => Ok(false),
             Raw::Nested { text, .. } if text.starts_with('{') => {
+                if fields.is_none() && !beside && self.quick(text, p) {
+                    return Ok(true);
+                }
                 p.members.clear();
                 json::members(text, &mut p.members).map_err(|e| Reject::from(e).at(base + e.at))?;
                 let out = if beside { &mut p.before } else { &mut p.row };
@@ -312,6 +334,23 @@ impl<'a> Reader<'_, 'a> {
             }
             _ => Err(Reject::new(format!("`{name}` is no object")).at(base)),
         }
+    }
+
+    /// Reads a row without a schema that looks like those before; false if it has to be read otherwise.
+    fn quick(&mut self, text: &'a str, p: &mut Parts<'a>) -> bool {
+        if !self.layout.scan(text, &mut p.row, &mut p.numbers) {
+            p.row.clear();
+            p.numbers.clear();
+            return false;
+        }
+        for column in &mut p.row {
+            if let Cell::Text(text) = column.cell
+                && is_placeholder_text(text)
+            {
+                column.cell = Cell::Unknown;
+            }
+        }
+        true
     }
 
     fn declared(

@@ -72,7 +72,10 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
         len += 1;
     }
     bytes[len] = n as u8;
-    out.extend_from_slice(&bytes[..=len]);
+    // A copy of a fixed length is a few moves; what is too much goes again.
+    let end = out.len() + len + 1;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 fn put_signed(out: &mut Vec<u8>, n: i64) {
@@ -93,6 +96,7 @@ fn put_bytes(out: &mut Vec<u8>, b: &[u8]) {
     out.extend_from_slice(b);
 }
 
+#[inline]
 pub(crate) fn put_cell(out: &mut Vec<u8>, cell: &Cell<'_>) {
     match *cell {
         Cell::Null | Cell::Unchanged => out.push(tag::NULL),

@@ -3,6 +3,7 @@
 use super::error::RunError;
 use super::meta::{Constant, Constants};
 use super::order::{EventOrder, OrderColumns, SortRow};
+use super::packing::KeyPacking;
 use super::read::{RunBatches, RunReader};
 use super::widen::widen_column;
 use crate::event::columns::META_COLUMNS;
@@ -82,7 +83,7 @@ impl MergeInput {
         schema: &TableSchema,
         target: &SchemaRef,
         order: EventOrder<'_>,
-        skip: usize,
+        packing: &KeyPacking,
     ) -> Result<Option<Prepared>, RunError> {
         let next = self.batches.find(|b| b.as_ref().map_or(true, |b| b.num_rows() > 0));
         let Some(batch) = next.transpose()? else { return Ok(None) };
@@ -90,7 +91,7 @@ impl MergeInput {
         let columns = self.conform(&batch, schema, target)?;
         let batch = RecordBatch::try_new(target.clone(), columns)?;
         let order = OrderColumns::new(&batch, order)?;
-        let rows = (0..order.len()).map(|i| SortRow::new(&order, i, skip)).collect();
+        let rows = (0..order.len()).map(|i| SortRow::new(&order, i, packing)).collect();
         Ok(Some(Prepared { columns: batch.columns().to_vec(), order, rows, row_bytes }))
     }
 

@@ -7,7 +7,8 @@
 use super::error::RunError;
 use super::input::{MergeInput, Prepared};
 use super::meta::{Constants, RunFormat, RunMeta};
-use super::order::{EventOrder, shared_prefix};
+use super::order::EventOrder;
+use super::packing::KeyPacking;
 use super::read::constant_array;
 use super::write::{RunSpec, RunWriter, remove_unfinished};
 use crate::disk::Disk;
@@ -40,10 +41,18 @@ pub fn merge_runs(
     spec: RunSpec,
     schema: &TableSchema,
     order: EventOrder<'_>,
-    inputs: Vec<MergeInput>,
+    mut inputs: Vec<MergeInput>,
 ) -> Result<RunMeta, RunError> {
     let constants = shared_constants(&inputs, &event_schema(schema));
     let write = || {
+        if inputs.len() == 1
+            && spec.format == RunFormat::Ipc
+            && let Some(only) = inputs.pop()
+        {
+            let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
+            pass(only, schema, order, |batch| writer.write(batch).map(|()| true))?;
+            return writer.finish();
+        }
         let merge = Merge::new(inputs, schema, constants.clone(), order)?;
         let mut writer = RunWriter::new(disk, dir, spec, schema, constants)?;
         if spec.format == RunFormat::Parquet {
@@ -76,6 +85,54 @@ fn encode_beside(merge: Merge<'_>, mut writer: RunWriter<'_>) -> Result<RunMeta,
     })
 }
 
+fn packing_of(inputs: &[MergeInput]) -> KeyPacking {
+    KeyPacking::between(inputs.iter().flat_map(|i| [i.key_min.as_slice(), i.key_max.as_slice()]))
+}
+
+/// Passes the rows of one input on as they are, unless an event comes twice.
+fn pass(
+    mut input: MergeInput,
+    schema: &TableSchema,
+    order: EventOrder<'_>,
+    mut take: impl FnMut(RecordBatch) -> Result<bool, RunError>,
+) -> Result<(), RunError> {
+    let (target, packing) = (event_schema(schema), packing_of(std::slice::from_ref(&input)));
+    let mut last: Option<Prepared> = None;
+    while let Some(batch) = input.next(schema, &target, order, &packing)? {
+        let n = batch.rows.len();
+        let compare = |a: &Prepared, i: usize, j: usize| {
+            a.rows[i].compare(&a.order, &batch.rows[j], &batch.order, &packing, order)
+        };
+        let before = |j: usize| match (j.checked_sub(1), &last) {
+            (Some(i), _) => compare(&batch, i, j),
+            (None, Some(last)) => compare(last, last.rows.len() - 1, j),
+            (None, None) => Ordering::Less,
+        };
+        let mut start = 0;
+        for row in 0..=n {
+            let order = if row < n { before(row) } else { Ordering::Equal };
+            match order {
+                Ordering::Less => continue,
+                Ordering::Greater => return Err(unsorted(0)),
+                Ordering::Equal => {}
+            }
+            if row > start {
+                let columns = batch.columns.iter().map(|c| c.slice(start, row - start)).collect();
+                if !take(RecordBatch::try_new(target.clone(), columns)?)? {
+                    return Ok(());
+                }
+            }
+            start = row + 1;
+        }
+        last = Some(batch);
+    }
+    Ok(())
+}
+
+fn unsorted(input: usize) -> RunError {
+    RunError::NotEvents(format!("input {input} of a merge is not in the order of runs"))
+}
+
 /// Columns that have the same one value in every input.
 fn shared_constants(inputs: &[MergeInput], target: &SchemaRef) -> Constants {
     let mut shared = Constants::new();
@@ -98,8 +155,8 @@ pub(crate) struct Merge<'a> {
     schema: &'a TableSchema,
     target: SchemaRef,
     order: EventOrder<'a>,
-    /// Bytes that all keys begin with.
-    skip: usize,
+    /// How keys are packed: all of them share what the least and greatest of the inputs share.
+    packing: KeyPacking,
     /// For columns with one value: that value [`OUT_ROWS`] times.
     fixed: Vec<Option<ArrayRef>>,
     /// Batches that rows of the output under construction come from.
@@ -129,7 +186,7 @@ impl<'a> Merge<'a> {
             None => Ok(None),
         });
         let mut merge = Merge {
-            skip: shared_prefix(inputs.iter().flat_map(|i| [i.key_min.as_slice(), i.key_max.as_slice()])),
+            packing: packing_of(&inputs),
             cursors: inputs.iter().map(|_| None).collect(),
             inputs,
             schema,
@@ -147,7 +204,7 @@ impl<'a> Merge<'a> {
 
     /// Puts the cursor of input `i` before its next row that is not in the current batch.
     fn load(&mut self, i: usize) -> Result<(), RunError> {
-        let next = self.inputs[i].next(self.schema, &self.target, self.order, self.skip)?;
+        let next = self.inputs[i].next(self.schema, &self.target, self.order, &self.packing)?;
         self.cursors[i] = next.map(|batch| Cursor { batch: Arc::new(batch), row: 0, slot: None });
         Ok(())
     }
@@ -196,7 +253,7 @@ impl<'a> Merge<'a> {
     }
 
     fn compare(&self, (a, i): (&Prepared, usize), (b, j): (&Prepared, usize)) -> Ordering {
-        a.rows[i].compare(&a.order, &b.rows[j], &b.order, self.skip, self.order)
+        a.rows[i].compare(&a.order, &b.rows[j], &b.order, &self.packing, self.order)
     }
 
     /// Takes the next row of input `i` into the output, unless it is the event before once more.
@@ -208,7 +265,7 @@ impl<'a> Merge<'a> {
         };
         match order {
             Ordering::Greater => {
-                return Err(RunError::NotEvents(format!("input {i} of a merge is not in the order of runs")));
+                return Err(unsorted(i));
             }
             Ordering::Equal => {}
             Ordering::Less => self.add(&mut cursor),

@@ -14,6 +14,7 @@ mod ipc;
 mod merge;
 mod meta;
 mod order;
+mod packing;
 mod parquet;
 mod read;
 mod sort;

@@ -2,9 +2,9 @@
 //! where a 16-byte prefix tells rows apart.
 
 use super::RunError;
+use super::packing::KeyPacking;
 use crate::event::columns::OP_MASK;
 use crate::event::{EventColumns, Op};
-use crate::key::key_prefix;
 use arrow::array::{Array, AsArray, BinaryArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int64Type, UInt8Type, UInt32Type, UInt64Type};
@@ -62,11 +62,6 @@ impl OrderColumns {
         self.valid_from.len()
     }
 
-    /// The key of row `i` without its first `skip` bytes.
-    pub fn key_tail(&self, i: usize, skip: usize) -> &[u8] {
-        self.key.value(i).get(skip..).unwrap_or(&[])
-    }
-
     /// Length of the key of row `i`.
     pub fn key_len(&self, i: usize) -> usize {
         self.key.value_length(i) as usize
@@ -107,7 +102,7 @@ impl OrderColumns {
     }
 }
 
-/// A row reduced to what nearly always decides: 16 bytes of its key, the length of the key, its
+/// A row reduced to what nearly always decides: its key packed into 16 bytes, the length of the key, its
 /// valid time and its number.
 #[derive(Clone, Copy)]
 pub(crate) struct SortRow {
@@ -118,20 +113,26 @@ pub(crate) struct SortRow {
 }
 
 impl SortRow {
-    pub fn new(columns: &OrderColumns, row: usize, skip: usize) -> SortRow {
+    pub fn new(columns: &OrderColumns, row: usize, packing: &KeyPacking) -> SortRow {
         SortRow {
-            prefix: key_prefix(columns.key_tail(row, skip)),
+            prefix: packing.pack(columns.key.value(row)),
             valid_from: columns.valid_from[row],
             key_len: columns.key_len(row) as u32,
             row: row as u32,
         }
     }
 
-    /// Compares the keys of two rows. All keys but the empty one share their first `skip` bytes.
-    pub fn compare_key(&self, a: &OrderColumns, other: &SortRow, b: &OrderColumns, skip: usize) -> Ordering {
+    /// Compares the keys of two rows that were packed alike.
+    #[inline]
+    pub fn compare_key(
+        &self,
+        a: &OrderColumns,
+        other: &SortRow,
+        b: &OrderColumns,
+        packing: &KeyPacking,
+    ) -> Ordering {
         self.prefix.cmp(&other.prefix).then_with(|| {
-            let inline = skip + 16;
-            if (self.key_len as usize) <= inline && (other.key_len as usize) <= inline {
+            if self.key_len.max(other.key_len) as usize <= packing.whole {
                 // Both are padded with zeros to the same prefix: the shorter one is a prefix.
                 return self.key_len.cmp(&other.key_len);
             }
@@ -140,41 +141,17 @@ impl SortRow {
     }
 
     /// Compares two rows in the order of runs.
+    #[inline]
     pub fn compare(
         &self,
         a: &OrderColumns,
         other: &SortRow,
         b: &OrderColumns,
-        skip: usize,
+        packing: &KeyPacking,
         order: EventOrder<'_>,
     ) -> Ordering {
-        self.compare_key(a, other, b, skip)
+        self.compare_key(a, other, b, packing)
             .then_with(|| other.valid_from.cmp(&self.valid_from))
             .then_with(|| b.compare_after_valid(other.row as usize, a, self.row as usize, order))
-    }
-}
-
-/// Number of leading bytes that all keys share, the empty key aside.
-pub(crate) fn shared_prefix<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> usize {
-    let Some(first) = keys.by_ref().find(|k| !k.is_empty()) else { return 0 };
-    let mut shared = first.len();
-    for key in keys.filter(|k| !k.is_empty()) {
-        if key.len() < shared || key[..shared] != first[..shared] {
-            shared = first.iter().zip(key).take_while(|(a, b)| a == b).count();
-        }
-    }
-    shared
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shared_prefix_leaves_the_empty_key_out() {
-        let keys: [&[u8]; 4] = [b"", b"abcd", b"abx", b"ab"];
-        assert_eq!(shared_prefix(keys.into_iter()), 2);
-        assert_eq!(shared_prefix([b"".as_slice()].into_iter()), 0);
-        assert_eq!(shared_prefix([b"q".as_slice(), b"q"].into_iter()), 1);
     }
 }

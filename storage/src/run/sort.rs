@@ -2,7 +2,8 @@
 
 use super::RunError;
 use super::input::number;
-use super::order::{EventOrder, OrderColumns, SortRow, shared_prefix};
+use super::order::{EventOrder, OrderColumns, SortRow};
+use super::packing::KeyPacking;
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{TakeOptions, take};
 
@@ -27,9 +28,9 @@ pub fn sort_batch(batch: &RecordBatch, order: EventOrder<'_>) -> Result<RecordBa
 }
 
 fn sorted_rows(columns: &OrderColumns, order: EventOrder<'_>) -> Vec<SortRow> {
-    let skip = shared_prefix((0..columns.len()).map(|i| columns.key.value(i)));
-    let mut rows: Vec<SortRow> = (0..columns.len()).map(|i| SortRow::new(columns, i, skip)).collect();
-    rows.sort_unstable_by(|a, b| a.compare(columns, b, columns, skip, order));
+    let packing = KeyPacking::of((0..columns.len()).map(|i| columns.key.value(i)));
+    let mut rows: Vec<SortRow> = (0..columns.len()).map(|i| SortRow::new(columns, i, &packing)).collect();
+    rows.sort_unstable_by(|a, b| a.compare(columns, b, columns, &packing, order));
     rows
 }
 

@@ -1,0 +1,140 @@
+//! What the columns of a plain message are for, by the number of their names: worked out once for each
+//! name, where the options ask nothing that depends on values or on several columns.
+
+use super::declare::{SYSTEM_TIME, VALID_TIME, absent, axis_of, is_partial, operation_of};
+use super::fields::Reject;
+use super::layout::Layout;
+use super::options::FormatOptions;
+use crate::change::{Change, Column, Declared, Message, Times};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Roles {
+    /// By number of the name.
+    of_name: Vec<Role>,
+    /// Declared columns that a message must have: without one of them it is a matter of the slow way, where
+    /// the name may be a path into an object or a field of the envelope.
+    wanted: u8,
+    /// Some columns are not kept.
+    filtered: bool,
+}
+
+/// What a column is for, beside being one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Role {
+    /// Of [`OPERATION`] and its like.
+    declared: u8,
+    kept: bool,
+}
+
+const OPERATION: u8 = 1;
+const VALID: u8 = 2;
+const SYSTEM: u8 = 4;
+const OPERATION_ID: u8 = 8;
+
+impl Roles {
+    /// `None` where the options ask for more than roles of single columns.
+    pub fn new(options: &FormatOptions) -> Option<Roles> {
+        let simple = options.valid_end.is_none()
+            && options.tie_break.is_empty()
+            && options.ignore_null.is_none()
+            && options.columns_to_update.is_none()
+            && options.delete_when.is_none()
+            && options.truncate_when.is_none();
+        let wanted = [
+            (options.op.is_some(), OPERATION),
+            (options.valid.is_some(), VALID),
+            (options.system.is_some(), SYSTEM),
+            (options.operation_id.is_some(), OPERATION_ID),
+        ];
+        let wanted = wanted.iter().filter(|(declared, _)| *declared).map(|(_, role)| role).sum();
+        let filtered = options.columns != super::options::ColumnChoice::All;
+        simple.then_some(Roles { of_name: Vec::new(), wanted, filtered })
+    }
+
+    /// Works out the roles of names that are new.
+    fn learn(&mut self, options: &FormatOptions, layout: &Layout) {
+        let known = self.of_name.len();
+        for name in layout.names().skip(known) {
+            let is = |column: Option<&str>| column.is_some_and(|c| c.as_bytes() == name);
+            let mut declared = 0;
+            for (column, role) in [
+                (options.op.as_deref(), OPERATION),
+                (options.valid.as_ref().map(|c| c.column.as_str()), VALID),
+                (options.system.as_ref().map(|c| c.column.as_str()), SYSTEM),
+                (options.operation_id.as_deref(), OPERATION_ID),
+            ] {
+                declared |= if is(column) { role } else { 0 };
+            }
+            let kept = std::str::from_utf8(name).is_ok_and(|name| options.columns.contains(name));
+            self.of_name.push(Role { declared, kept });
+        }
+    }
+
+    /// The change that columns with numbered names are, as [`super::declare::plain_change`] has it; its image
+    /// is still to be set: `image` where the answer says so, else all columns. `None` if the slow way has to
+    /// be taken.
+    pub fn change<'a>(
+        &mut self,
+        options: &FormatOptions,
+        layout: &Layout,
+        message: &Message<'a>,
+        columns: &[Column<'a>],
+        numbers: &mut Vec<u16>,
+        image: &mut Vec<Column<'a>>,
+    ) -> Option<Result<Option<(Change<'a>, bool)>, Reject>> {
+        if self.of_name.len() < layout.names().len() {
+            self.learn(options, layout);
+        }
+        let (mut found, mut declared) = (0, [&columns[0]; 4]);
+        for (column, number) in columns.iter().zip(&*numbers) {
+            let role = self.of_name[*number as usize].declared;
+            if role != 0 {
+                found |= role;
+                (0..4).filter(|bit| role >> bit & 1 == 1).for_each(|bit| declared[bit] = column);
+            }
+        }
+        if found != self.wanted {
+            return None;
+        }
+        let change = declared_change(options, message, declared);
+        if self.filtered && let Ok(Some(_)) = &change {
+            self.filter(columns, numbers, image);
+        }
+        Some(change.map(|change| change.map(|change| (change, self.filtered))))
+    }
+
+    /// Keeps the columns that are chosen.
+    fn filter<'a>(&self, columns: &[Column<'a>], numbers: &mut Vec<u16>, image: &mut Vec<Column<'a>>) {
+        let kept = |number: u16| self.of_name[number as usize].kept;
+        image.extend(columns.iter().zip(&*numbers).filter(|(_, n)| kept(**n)).map(|(c, _)| *c));
+        numbers.retain(|n| kept(*n));
+    }
+}
+
+fn declared_change<'a>(
+    options: &FormatOptions,
+    message: &Message<'a>,
+    [operation, valid, system, id]: [&Column<'a>; 4],
+) -> Result<Option<Change<'a>>, Reject> {
+    let op = match &options.op {
+        None => options.default_op,
+        Some(column) => match operation_of(options, column, operation.cell)? {
+            None => return Ok(None),
+            Some(op) => op,
+        },
+    };
+    let axis = |column: &Option<_>, role, cell| {
+        column.as_ref().map(|column| axis_of(column, role, options, cell)).transpose()
+    };
+    let mut change = Change::new(op);
+    change.declared = Declared {
+        valid_from: axis(&options.valid, VALID_TIME, valid.cell)?,
+        system: axis(&options.system, SYSTEM_TIME, system.cell)?,
+        operation_id: options.operation_id.as_ref().map(|_| id.cell).filter(|c| !absent(c)),
+        ..Declared::default()
+    };
+    change.times = Times { broker: message.broker_time, ..Times::default() };
+    change.full = op.ends_row() || !is_partial(options, op);
+    Ok(Some(change))
+}
