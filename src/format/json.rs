@@ -34,7 +34,7 @@ pub enum Raw<'a> {
     Nested {
         /// The text.
         text: &'a str,
-        /// It has white space outside of strings.
+        /// It may have white space outside of strings.
         spaced: bool,
     },
 }
@@ -99,6 +99,19 @@ pub fn single(text: &str) -> Result<Raw<'_>, JsonError> {
 /// # Errors
 /// If it is not one JSON object; the position is within `text`.
 pub fn members<'a>(text: &'a str, out: &mut Vec<Member<'a>>) -> Result<(), JsonError> {
+    members_with(text, out, |_, _| None)
+}
+
+/// The same, with objects inside that are read on the way: `inside` is given the name of a member that is an
+/// object and a scanner that stands at it, and says where it ends if it has read it.
+///
+/// # Errors
+/// If `text` is not one JSON object.
+pub fn members_with<'a>(
+    text: &'a str,
+    out: &mut Vec<Member<'a>>,
+    inside: impl FnMut(&'a str, Scanner<'a>) -> Option<usize>,
+) -> Result<(), JsonError> {
     let mut s = Scanner::new(text);
     s.space();
     if s.peek() != Some(b'{') {
@@ -107,7 +120,7 @@ pub fn members<'a>(text: &'a str, out: &mut Vec<Member<'a>>) -> Result<(), JsonE
         s.end()?;
         return Err(JsonError { what: "expected a JSON object", at });
     }
-    s.object(out)?;
+    s.object(out, inside)?;
     s.end()
 }
 
@@ -180,7 +193,24 @@ impl<'a> Scanner<'a> {
         if self.at < self.text.len() { Err(self.error("there is text after the JSON value")) } else { Ok(()) }
     }
 
-    fn object(&mut self, out: &mut Vec<Member<'a>>) -> Result<(), JsonError> {
+    /// The text and the byte at which the scanner stands.
+    pub fn place(&self) -> (&'a str, usize) {
+        (self.text, self.at)
+    }
+
+    /// Lists the members of the object that begins here; where it ends.
+    ///
+    /// # Errors
+    /// If it is not an object.
+    pub fn list(mut self, out: &mut Vec<Member<'a>>) -> Result<usize, JsonError> {
+        self.object(out, |_, _| None).map(|()| self.at)
+    }
+
+    fn object(
+        &mut self,
+        out: &mut Vec<Member<'a>>,
+        mut inside: impl FnMut(&'a str, Scanner<'a>) -> Option<usize>,
+    ) -> Result<(), JsonError> {
         self.at += 1;
         self.space();
         if self.eat(b'}') {
@@ -198,7 +228,17 @@ impl<'a> Scanner<'a> {
             }
             self.space();
             let at = self.at;
-            let value = self.value()?;
+            let read = match self.peek() {
+                Some(b'{') if !name.escaped => inside(name.text, self.clone()),
+                _ => None,
+            };
+            let value = match read {
+                None => self.value()?,
+                Some(end) => {
+                    self.at = end;
+                    Raw::Nested { text: &self.text[at..end], spaced: true }
+                }
+            };
             out.push(Member { name, value, at });
             self.space();
             if self.eat(b'}') {

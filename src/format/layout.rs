@@ -37,6 +37,8 @@ struct Name {
     /// Its first 8 bytes and which bits of them count.
     head: u64,
     mask: u64,
+    /// Its last 8 bytes, where it has more than those.
+    tail: u64,
     /// The last message that had it.
     seen: u64,
 }
@@ -57,29 +59,38 @@ impl Layout {
         columns: &mut Vec<Column<'a>>,
         numbers: &mut Vec<u16>,
     ) -> bool {
+        self.scan_at(text, 0, columns, numbers) == Some(text.len())
+    }
+
+    /// The same for the object that begins at byte `from` of a text; where it ends.
+    pub fn scan_at<'a>(
+        &mut self,
+        text: &'a str,
+        from: usize,
+        columns: &mut Vec<Column<'a>>,
+        numbers: &mut Vec<u16>,
+    ) -> Option<usize> {
         self.message += 1;
         let bytes = text.as_bytes();
-        if bytes.first() != Some(&b'{') {
-            return false;
+        if bytes.get(from) != Some(&b'{') {
+            return None;
         }
-        let (mut at, mut predicted) = (1, 0);
+        let (mut at, mut predicted) = (from + 1, 0);
         loop {
-            let Some(number) = self.find(bytes, at, predicted).or_else(|| self.learn(bytes, at)) else {
-                return false;
-            };
+            let number = self.find(bytes, at, predicted).or_else(|| self.learn(bytes, at))?;
             let name = &mut self.names[number];
             if name.seen == self.message {
-                return false;
+                return None;
             }
             name.seen = self.message;
             let end = at + name.literal.len();
-            let Some((cell, next)) = value(text, space(bytes, end)) else { return false };
+            let (cell, next) = value(text, space(bytes, end))?;
             columns.push(Column { name: &text[at + 1..end - 2], cell });
             numbers.push(number as u16);
             match bytes.get(next) {
                 Some(b',') => at = space(bytes, next + 1),
-                Some(b'}') => return next + 1 == bytes.len(),
-                _ => return false,
+                Some(b'}') => return Some(next + 1),
+                _ => return None,
             }
             predicted = number + 1;
         }
@@ -95,8 +106,10 @@ impl Layout {
         let rest = bytes.get(at..)?;
         let word = first_word(rest);
         let is = |name: &Name| {
+            let length = name.literal.len();
+            let tail = |rest: &[u8]| rest.get(length - 8..).is_some_and(|t| first_word(t) == name.tail);
             word & name.mask == name.head
-                && (name.literal.len() <= 8 || rest.starts_with(&name.literal))
+                && (length <= 8 || tail(rest) && (length <= 16 || rest.starts_with(&name.literal)))
         };
         let ahead = self.names.iter().enumerate().skip(predicted).take(AHEAD).find(|(_, n)| is(n));
         ahead.or_else(|| self.names.iter().enumerate().find(|(_, n)| is(n))).map(|(i, _)| i)
@@ -113,7 +126,8 @@ impl Layout {
         }
         let literal = bytes[at..end + 2].to_vec();
         let mask = if literal.len() >= 8 { u64::MAX } else { (1 << (8 * literal.len())) - 1 };
-        self.names.push(Name { head: first_word(&literal) & mask, mask, literal, seen: 0 });
+        let tail = literal.len().checked_sub(8).map_or(0, |from| first_word(&literal[from..]));
+        self.names.push(Name { head: first_word(&literal) & mask, mask, tail, literal, seen: 0 });
         Some(self.names.len() - 1)
     }
 }

@@ -98,7 +98,11 @@ fn push_image<'a>(
             }
             cell => cell,
         };
-        cells.push((slot, fitted(table, slot, cell)?));
+        let cell = match table.slots[slot as usize].declared {
+            None => cell,
+            Some(_) => fitted(table, slot, cell)?,
+        };
+        cells.push((slot, cell));
     }
     Ok(())
 }

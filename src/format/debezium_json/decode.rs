@@ -40,6 +40,9 @@ struct Parts<'a> {
     /// Numbers of the names of `row`; none unless all have one.
     numbers: Vec<u16>,
     before: Vec<Column<'a>>,
+    before_numbers: Vec<u16>,
+    /// What was read while the envelope was listed.
+    read: Read,
     image: Vec<Column<'a>>,
     key: Vec<Column<'a>>,
     previous: Vec<Column<'a>>,
@@ -56,12 +59,88 @@ impl<'a> Parts<'a> {
             row: recycle(self.row),
             numbers: recycle(self.numbers),
             before: recycle(self.before),
+            before_numbers: recycle(self.before_numbers),
+            read: Read::default(),
             image: recycle(self.image),
             key: recycle(self.key),
             previous: recycle(self.previous),
             ties: recycle(self.ties),
         }
     }
+}
+
+impl<'a> Parts<'a> {
+    /// Of the rows that were read on the way, keeps the one called `row`, and with `beside` the old one
+    /// beside it. Afterwards `read` says of `row` and `before` whether they were read, whatever their names.
+    fn keep_read(&mut self, row: &str, beside: bool) {
+        if row == "before" {
+            std::mem::swap(&mut self.row, &mut self.before);
+            std::mem::swap(&mut self.numbers, &mut self.before_numbers);
+            std::mem::swap(&mut self.read.after, &mut self.read.before);
+        }
+        if row.is_empty() {
+            self.row.clear();
+            self.numbers.clear();
+            self.read.after = false;
+        }
+        if !beside {
+            self.before.clear();
+            self.read.before = false;
+        }
+        for column in self.row.iter_mut().chain(&mut self.before) {
+            if let Cell::Text(text) = column.cell
+                && is_placeholder_text(text)
+            {
+                column.cell = Cell::Unknown;
+            }
+        }
+    }
+}
+
+/// Objects of an envelope that were read in the one pass over it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Read {
+    source: bool,
+    /// Into `row`.
+    after: bool,
+    before: bool,
+}
+
+/// Lists the members of an envelope, and with `rows` reads those of its objects that look like those before.
+fn list<'a>(
+    layout: &mut Layout,
+    text: &'a str,
+    p: &mut Parts<'a>,
+    rows: bool,
+) -> Result<(), json::JsonError> {
+    p.outer.clear();
+    let Parts { outer, source, row, numbers, before, before_numbers, read, .. } = p;
+    json::members_with(text, outer, |name, at| {
+        let (text, from) = at.place();
+        let mut row_into = |read: &mut bool, columns: &mut Vec<_>, numbers: &mut Vec<_>| {
+            if !rows || *read {
+                return None;
+            }
+            let end = layout.scan_at(text, from, columns, numbers);
+            if end.is_none() {
+                columns.clear();
+                numbers.clear();
+            }
+            *read = end.is_some();
+            end
+        };
+        match name {
+            "after" => row_into(&mut read.after, row, numbers),
+            "before" => row_into(&mut read.before, before, before_numbers),
+            "source" if !read.source => {
+                source.clear();
+                let end = at.list(source).ok();
+                read.source = end.is_some();
+                end
+            }
+            _ => None,
+        }
+    })
 }
 
 #[allow(clippy::large_enum_variant, reason = "lives for one call")]
@@ -117,6 +196,16 @@ fn room(message: &Message<'_>) -> usize {
     bytes * 3 + colons.min(ROOMY_COLUMNS_MAX) * 64 + message.topic.map_or(0, str::len) + 4096
 }
 
+fn is_object(text: &str) -> bool {
+    text.trim_ascii_start().starts_with('{')
+}
+
+/// A payload that is no object.
+fn other_payload(text: &str) -> Result<Payload<'_>, Reject> {
+    let at = text.len() - text.trim_ascii_start().len();
+    Ok(Payload { raw: json::single(text)?, at, schema: None, listed: false })
+}
+
 struct Reader<'r, 'a> {
     options: &'r FormatOptions,
     message: &'r Message<'a>,
@@ -140,13 +229,24 @@ impl<'a> Reader<'_, 'a> {
             Some(value) => json::message_text(value)?,
             None => "null",
         };
-        let payload = self.unwrapped(text, &mut p.outer)?;
-        if payload.listed {
-            // The key has an outer list of its own.
-            std::mem::swap(&mut p.outer, &mut p.envelope);
-        }
+        let payload = match is_object(text) {
+            true => {
+                list(self.layout, text, p, true)?;
+                self.unwrapped(text, &p.outer)
+            }
+            false => other_payload(text)?,
+        };
         let row = payload.schema.clone();
         let fallback = row.as_deref().map(|s| &s.row);
+        match payload.raw {
+            Raw::Nested { text, .. } if !payload.listed && text.starts_with('{') => {
+                list(self.layout, text, p, fallback.is_none())
+                    .map_err(|e| Reject::from(e).at(payload.at + e.at))?;
+            }
+            _ => {}
+        }
+        // The key has an outer list of its own.
+        std::mem::swap(&mut p.outer, &mut p.envelope);
         if let Some(key) = self.message.key.filter(|k| !k.is_empty()) {
             self.key(key, fallback, &mut p.members, &mut p.outer, &mut p.key)
                 .map_err(|e| e.at(0).hint("this is the record's key"))?;
@@ -157,10 +257,7 @@ impl<'a> Reader<'_, 'a> {
         }
         match payload.raw {
             Raw::Null => Ok(self.tombstone(p, topics)),
-            Raw::Nested { .. } if payload.listed => self.envelope(p, topics, 0, fallback),
-            Raw::Nested { text: inner, .. } if inner.starts_with('{') => {
-                p.envelope.clear();
-                json::members(inner, &mut p.envelope).map_err(|e| Reject::from(e).at(payload.at + e.at))?;
+            Raw::Nested { text, .. } if payload.listed || text.starts_with('{') => {
                 self.envelope(p, topics, payload.at, fallback)
             }
             _ => Err(Reject::new("the message is no JSON object")),
@@ -169,14 +266,7 @@ impl<'a> Reader<'_, 'a> {
 
     /// Takes the wrapper of schema and payload off, if there is one: only at the outermost level,
     /// and only if nothing else stands there.
-    fn unwrapped(&mut self, text: &'a str, outer: &mut Vec<Member<'a>>) -> Result<Payload<'a>, Reject> {
-        outer.clear();
-        let inside = text.trim_ascii_start();
-        let at = text.len() - inside.len();
-        if !inside.starts_with('{') {
-            return Ok(Payload { raw: json::single(text)?, at, schema: None, listed: false });
-        }
-        json::members(text, outer)?;
+    fn unwrapped(&mut self, text: &'a str, outer: &[Member<'a>]) -> Payload<'a> {
         let block = Block(outer);
         let wrapper = outer.len() <= 2
             && outer.iter().all(|m| matches!(m.name.text, "schema" | "payload"))
@@ -188,10 +278,10 @@ impl<'a> Reader<'_, 'a> {
                     _ => None,
                 };
                 let at = outer.iter().find(|m| m.name.text == "payload").map_or(0, |m| m.at);
-                Ok(Payload { raw: inner, at, schema, listed: false })
+                Payload { raw: inner, at, schema, listed: false }
             }
             // Whether there are spaces in it is asked of values of columns only.
-            _ => Ok(Payload { raw: Raw::Nested { text, spaced: true }, at: 0, schema: None, listed: true }),
+            _ => Payload { raw: Raw::Nested { text, spaced: true }, at: 0, schema: None, listed: true },
         }
     }
 
@@ -206,7 +296,15 @@ impl<'a> Reader<'_, 'a> {
     ) -> Result<(), Reject> {
         let text = json::message_text(bytes)?;
         members.clear();
-        let payload = match self.unwrapped(text, outer) {
+        let payload = match is_object(text) {
+            true => {
+                outer.clear();
+                json::members(text, outer)?;
+                Ok(self.unwrapped(text, outer))
+            }
+            false => other_payload(text),
+        };
+        let payload = match payload {
             Ok(payload) => payload,
             // A key of a plain string converter.
             Err(_) if !text.starts_with(['{', '[', '"']) => {
@@ -265,9 +363,11 @@ impl<'a> Reader<'_, 'a> {
             Some(Raw::Null) | None => return side_message(&block),
             Some(_) => return Err(Reject::new("the operation is not a text")),
         };
-        p.source.clear();
-        if let Some(Raw::Nested { text, .. }) = block.raw("source") {
-            json::members(text, &mut p.source)?;
+        if !p.read.source {
+            p.source.clear();
+            if let Some(Raw::Nested { text, .. }) = block.raw("source") {
+                json::members(text, &mut p.source)?;
+            }
         }
         let origin = origin(&p.source, self.scratch);
         let mut change = Change::new(op);
@@ -288,11 +388,15 @@ impl<'a> Reader<'_, 'a> {
     fn rows(&mut self, p: &mut Parts<'a>, op: Op, at: usize, fields: Option<&Fields>) -> Result<(), Reject> {
         let (row, beside) = match op {
             Op::Delete => ("before", None),
-            Op::Truncate => return Ok(()),
+            Op::Truncate => ("", None),
             // An old row is needed where nothing else names the row.
             Op::Update if p.key.is_empty() => ("after", Some("before")),
             _ => ("after", None),
         };
+        p.keep_read(row, beside.is_some());
+        if op == Op::Truncate {
+            return Ok(());
+        }
         if !self.object(p, row, at, fields, false)? {
             if op != Op::Delete {
                 return Err(Reject::new(format!("a change of kind {} without `after`", op.word()))
@@ -316,14 +420,14 @@ impl<'a> Reader<'_, 'a> {
         fields: Option<&Fields>,
         beside: bool,
     ) -> Result<bool, Reject> {
+        if if beside { p.read.before } else { p.read.after } {
+            return Ok(true);
+        }
         let Some(member) = p.envelope.iter().find(|m| m.name.text == name) else { return Ok(false) };
         let base = at + member.at;
         match member.value {
             Raw::Null => Ok(false),
             Raw::Nested { text, .. } if text.starts_with('{') => {
-                if fields.is_none() && !beside && self.quick(text, p) {
-                    return Ok(true);
-                }
                 p.members.clear();
                 json::members(text, &mut p.members).map_err(|e| Reject::from(e).at(base + e.at))?;
                 let out = if beside { &mut p.before } else { &mut p.row };
@@ -334,23 +438,6 @@ impl<'a> Reader<'_, 'a> {
             }
             _ => Err(Reject::new(format!("`{name}` is no object")).at(base)),
         }
-    }
-
-    /// Reads a row without a schema that looks like those before; false if it has to be read otherwise.
-    fn quick(&mut self, text: &'a str, p: &mut Parts<'a>) -> bool {
-        if !self.layout.scan(text, &mut p.row, &mut p.numbers) {
-            p.row.clear();
-            p.numbers.clear();
-            return false;
-        }
-        for column in &mut p.row {
-            if let Cell::Text(text) = column.cell
-                && is_placeholder_text(text)
-            {
-                column.cell = Cell::Unknown;
-            }
-        }
-        true
     }
 
     fn declared(

@@ -154,7 +154,8 @@ pub(crate) fn truncates_of(rows: &CommittedRows) -> Result<Vec<StoredTruncate>, 
 pub(crate) struct SortedBatch {
     /// The physical schema, without key numbers.
     pub plain: RecordBatch,
-    numbered: RecordBatch,
+    /// The same with key numbers, once somebody reads them.
+    numbered: OnceLock<Result<RecordBatch, Error>>,
     schema: Arc<TableSchema>,
     traits: Traits,
 }
@@ -163,13 +164,18 @@ impl SortedBatch {
     fn new(plain: RecordBatch, schema: Arc<TableSchema>) -> Result<SortedBatch, Error> {
         let events = EventColumns::new(plain.clone()).map_err(super::scan::internal)?;
         let traits = traits_of(&events);
-        let mut fields = plain.schema().fields().to_vec();
-        fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
-        let mut columns = plain.columns().to_vec();
-        columns.push(Arc::new(key_numbers(events.key())) as ArrayRef);
-        let numbered =
-            RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(super::scan::internal)?;
-        Ok(SortedBatch { plain, numbered, schema, traits })
+        Ok(SortedBatch { plain, numbered: OnceLock::new(), schema, traits })
+    }
+
+    fn numbered(&self) -> Result<&RecordBatch, Error> {
+        let number = || {
+            let mut fields = self.plain.schema().fields().to_vec();
+            fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
+            let mut columns = self.plain.columns().to_vec();
+            columns.push(Arc::new(key_numbers(self.key())) as ArrayRef);
+            RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(super::scan::internal)
+        };
+        self.numbered.get_or_init(number).as_ref().map_err(Error::clone)
     }
 
     fn key(&self) -> &BinaryArray {
@@ -228,7 +234,8 @@ impl SortedSource for SortedBatch {
         rows: Range<usize>,
         schema: &Arc<TableSchema>,
     ) -> Result<BatchIter, Error> {
-        let all = self.numbered.schema();
+        let numbered = self.numbered()?;
+        let all = numbered.schema();
         let wanted: Vec<usize> = all
             .fields()
             .iter()
@@ -236,7 +243,7 @@ impl SortedSource for SortedBatch {
             .filter(|(_, f)| columns.contains(f.name()))
             .map(|(i, _)| i)
             .collect();
-        let part = self.numbered.slice(rows.start, rows.len());
+        let part = numbered.slice(rows.start, rows.len());
         let part = part.project(&wanted).map_err(super::scan::internal)?;
         let cast = cast_batch(&part, &self.schema, schema)?;
         Ok(Box::new(std::iter::once(Ok(cast))))

@@ -33,19 +33,37 @@ impl Sink {
             return Ok(());
         }
         self.format.put_digest(&mut self.digests, &self.block);
-        if let Err(e) = self.file.write_at(self.offset, &self.block) {
+        let block = std::mem::take(&mut self.block);
+        let written = self.put(&block);
+        self.block = block;
+        self.block.clear();
+        written
+    }
+
+    /// Writes as many whole blocks as there are, as they are; how many bytes.
+    fn write_blocks(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let whole = &bytes[..bytes.len() / DIGEST_BLOCK_BYTES * DIGEST_BLOCK_BYTES];
+        whole.chunks(DIGEST_BLOCK_BYTES).for_each(|b| self.format.put_digest(&mut self.digests, b));
+        self.put(whole)?;
+        Ok(whole.len())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if let Err(e) = self.file.write_at(self.offset, bytes) {
             let passed_on = std::io::Error::other(e.to_string());
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
             return Err(passed_on);
         }
-        self.offset += self.block.len() as u64;
-        self.block.clear();
+        self.offset += bytes.len() as u64;
         Ok(())
     }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.block.is_empty() && bytes.len() >= DIGEST_BLOCK_BYTES {
+            return self.write_blocks(bytes);
+        }
         let n = bytes.len().min(DIGEST_BLOCK_BYTES - self.block.len());
         self.block.extend_from_slice(&bytes[..n]);
         if self.block.len() == DIGEST_BLOCK_BYTES {
