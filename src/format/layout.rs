@@ -53,12 +53,7 @@ impl Default for Layout {
 impl Layout {
     /// Reads the object that `text` consists of: its members with the numbers of their names. False if the
     /// slow way has to be taken; then `columns` and `numbers` mean nothing.
-    pub fn scan<'a>(
-        &mut self,
-        text: &'a str,
-        columns: &mut Vec<Column<'a>>,
-        numbers: &mut Vec<u16>,
-    ) -> bool {
+    pub fn scan<'a>(&mut self, text: &'a str, columns: &mut Vec<Column<'a>>, numbers: &mut Vec<u16>) -> bool {
         self.scan_at(text, 0, columns, numbers) == Some(text.len())
     }
 

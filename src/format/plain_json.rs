@@ -118,7 +118,9 @@ fn decode_quick<'a>(
         p.columns.clear();
         p.numbers.clear();
     }
-    let step = |plain: Option<_>| plain.map_or(Step::PreImage, |(change, filtered)| Step::Change { change, filtered });
+    let step = |plain: Option<_>| {
+        plain.map_or(Step::PreImage, |(change, filtered)| Step::Change { change, filtered })
+    };
     quick.map(|change| change.map(step))
 }
 

@@ -98,7 +98,9 @@ impl Roles {
             return None;
         }
         let change = declared_change(options, message, declared);
-        if self.filtered && let Ok(Some(_)) = &change {
+        if self.filtered
+            && let Ok(Some(_)) = &change
+        {
             self.filter(columns, numbers, image);
         }
         Some(change.map(|change| change.map(|change| (change, self.filtered))))

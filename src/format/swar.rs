@@ -107,7 +107,8 @@ mod tests {
                 for behind in ["", "x", "/", ":", ".5", "        ", "\u{80}\u{ff}abcdefgh"] {
                     let all = format!("{}{behind}", &text[from..to]);
                     let digits = to - from;
-                    let wanted = (1..=18).contains(&digits).then(|| (text[from..to].parse().unwrap(), digits));
+                    let wanted =
+                        (1..=18).contains(&digits).then(|| (text[from..to].parse().unwrap(), digits));
                     assert_eq!(decimal_digits(all.as_bytes(), 0, 0, 18), wanted, "{all}");
                 }
             }

@@ -1,7 +1,8 @@
 //! Envelopes to changes.
 
-use super::cell::{cell, is_placeholder_text};
+use super::cell::cell;
 use super::origin::{Block, Origin, origin};
+use super::parts::{Parts, list};
 use super::schema::{Fields, Schema, SchemaCache};
 use super::table::{Topics, table_name};
 use crate::change::{Change, Column, Decoded, Message, Numbered, Previous, Sink};
@@ -12,7 +13,6 @@ use crate::format::layout::Layout;
 use crate::format::options::FormatOptions;
 use crate::format::scratch::{Scratch, ScratchBuffer};
 use asofdb_storage::event::Op;
-use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 use std::sync::Arc;
 
@@ -28,119 +28,6 @@ pub struct DebeziumJson {
     schemas: SchemaCache,
     topics: Topics,
     layout: Layout,
-}
-
-#[derive(Debug, Default)]
-struct Parts<'a> {
-    outer: Vec<Member<'a>>,
-    envelope: Vec<Member<'a>>,
-    source: Vec<Member<'a>>,
-    members: Vec<Member<'a>>,
-    row: Vec<Column<'a>>,
-    /// Numbers of the names of `row`; none unless all have one.
-    numbers: Vec<u16>,
-    before: Vec<Column<'a>>,
-    before_numbers: Vec<u16>,
-    /// What was read while the envelope was listed.
-    read: Read,
-    image: Vec<Column<'a>>,
-    key: Vec<Column<'a>>,
-    previous: Vec<Column<'a>>,
-    ties: Vec<Cell<'a>>,
-}
-
-impl<'a> Parts<'a> {
-    fn recycled<'b>(self) -> Parts<'b> {
-        Parts {
-            outer: recycle(self.outer),
-            envelope: recycle(self.envelope),
-            source: recycle(self.source),
-            members: recycle(self.members),
-            row: recycle(self.row),
-            numbers: recycle(self.numbers),
-            before: recycle(self.before),
-            before_numbers: recycle(self.before_numbers),
-            read: Read::default(),
-            image: recycle(self.image),
-            key: recycle(self.key),
-            previous: recycle(self.previous),
-            ties: recycle(self.ties),
-        }
-    }
-}
-
-impl<'a> Parts<'a> {
-    /// Of the rows that were read on the way, keeps the one called `row`, and with `beside` the old one
-    /// beside it. Afterwards `read` says of `row` and `before` whether they were read, whatever their names.
-    fn keep_read(&mut self, row: &str, beside: bool) {
-        if row == "before" {
-            std::mem::swap(&mut self.row, &mut self.before);
-            std::mem::swap(&mut self.numbers, &mut self.before_numbers);
-            std::mem::swap(&mut self.read.after, &mut self.read.before);
-        }
-        if row.is_empty() {
-            self.row.clear();
-            self.numbers.clear();
-            self.read.after = false;
-        }
-        if !beside {
-            self.before.clear();
-            self.read.before = false;
-        }
-        for column in self.row.iter_mut().chain(&mut self.before) {
-            if let Cell::Text(text) = column.cell
-                && is_placeholder_text(text)
-            {
-                column.cell = Cell::Unknown;
-            }
-        }
-    }
-}
-
-/// Objects of an envelope that were read in the one pass over it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Read {
-    source: bool,
-    /// Into `row`.
-    after: bool,
-    before: bool,
-}
-
-/// Lists the members of an envelope, and with `rows` reads those of its objects that look like those before.
-fn list<'a>(
-    layout: &mut Layout,
-    text: &'a str,
-    p: &mut Parts<'a>,
-    rows: bool,
-) -> Result<(), json::JsonError> {
-    p.outer.clear();
-    let Parts { outer, source, row, numbers, before, before_numbers, read, .. } = p;
-    json::members_with(text, outer, |name, at| {
-        let (text, from) = at.place();
-        let mut row_into = |read: &mut bool, columns: &mut Vec<_>, numbers: &mut Vec<_>| {
-            if !rows || *read {
-                return None;
-            }
-            let end = layout.scan_at(text, from, columns, numbers);
-            if end.is_none() {
-                columns.clear();
-                numbers.clear();
-            }
-            *read = end.is_some();
-            end
-        };
-        match name {
-            "after" => row_into(&mut read.after, row, numbers),
-            "before" => row_into(&mut read.before, before, before_numbers),
-            "source" if !read.source => {
-                source.clear();
-                let end = at.list(source).ok();
-                read.source = end.is_some();
-                end
-            }
-            _ => None,
-        }
-    })
 }
 
 #[allow(clippy::large_enum_variant, reason = "lives for one call")]

@@ -4,6 +4,7 @@
 mod cell;
 mod decode;
 mod origin;
+mod parts;
 mod schema;
 mod table;
 
@@ -11,5 +12,7 @@ pub use decode::DebeziumJson;
 
 use super::json::RawText as Text;
 
+#[cfg(test)]
+mod quick_tests;
 #[cfg(test)]
 mod tests;

@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn bytes_that_all_keys_have_are_left_out() {
-        let keys: [&[u8]; 3] = [b"aaaaaaaaaaaaaaaaaaaaXbbbbbbbbbbbbbbbbbbb0", b"", b"aaaaaaaaaaaaaaaaaaaaYbbbbbbbbbbbbbbbbbbb1"];
+        let keys: [&[u8]; 3] =
+            [b"aaaaaaaaaaaaaaaaaaaaXbbbbbbbbbbbbbbbbbbb0", b"", b"aaaaaaaaaaaaaaaaaaaaYbbbbbbbbbbbbbbbbbbb1"];
         let packing = KeyPacking::of(keys.into_iter());
         assert_eq!((packing.places.as_slice(), packing.whole), ([20, 40].as_slice(), usize::MAX));
         assert!(packing.pack(keys[0]) < packing.pack(keys[2]) && packing.pack(keys[1]) == 0);
