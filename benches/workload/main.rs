@@ -165,7 +165,9 @@ fn bench(plan: &Plan) -> Outcome<usize> {
     intake(plan, &place, &mut sheet)?;
     let mut wrong = 0;
     let opened = sheet.step("open", "", || Ok((Store::open(&place)?, String::new())))?;
-    sheet.step("index", "", || index(&opened))?;
+    if EngineOptions::default().index {
+        sheet.step("index", "", || index(&opened))?;
+    }
     let asker = Asker::new(&opened)?;
     wrong += ask(&asker, &probes, "as taken in", &mut sheet)?;
     sheet.step("compact", "", || Ok(((), format!("{} merges", opened.engine().compact()?))))?;

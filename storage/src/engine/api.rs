@@ -34,7 +34,8 @@ pub struct EngineOptions {
     /// Bytes of a log segment before the next is begun.
     pub segment_bytes_max: u64,
     /// Whether a keyed index is kept, from which questions about the latest state of single keys are
-    /// answered.
+    /// answered. It costs time after every intake and 16 to 29 bytes an event; without it they are answered
+    /// from the runs, as all other questions about keys are.
     pub index: bool,
     /// Cache of the keyed index.
     pub index_cache_bytes: usize,
@@ -51,7 +52,7 @@ impl Default for EngineOptions {
             memory_bytes_max: 64 << 20,
             closing_events_max: 20_000,
             segment_bytes_max: 256 << 20,
-            index: true,
+            index: false,
             index_cache_bytes: 64 << 20,
             column_cache_bytes: 512 << 20,
             background: true,

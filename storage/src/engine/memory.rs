@@ -181,6 +181,21 @@ impl SortedBatch {
     fn key(&self) -> &BinaryArray {
         self.plain.column(0).as_binary()
     }
+
+    /// Some rows with some columns.
+    fn part(
+        &self,
+        wanted: impl Fn(&String) -> bool,
+        rows: Range<usize>,
+        schema: &Arc<TableSchema>,
+    ) -> Result<RecordBatch, Error> {
+        let numbered = self.numbered()?;
+        let all = numbered.schema();
+        let wanted: Vec<usize> =
+            all.fields().iter().enumerate().filter(|(_, f)| wanted(f.name())).map(|(i, _)| i).collect();
+        let part = numbered.slice(rows.start, rows.len());
+        cast_batch(&part.project(&wanted).map_err(super::scan::internal)?, &self.schema, schema)
+    }
 }
 
 fn key_numbers(keys: &BinaryArray) -> UInt32Array {
@@ -234,19 +249,24 @@ impl SortedSource for SortedBatch {
         rows: Range<usize>,
         schema: &Arc<TableSchema>,
     ) -> Result<BatchIter, Error> {
-        let numbered = self.numbered()?;
-        let all = numbered.schema();
-        let wanted: Vec<usize> = all
-            .fields()
-            .iter()
-            .enumerate()
-            .filter(|(_, f)| columns.contains(f.name()))
-            .map(|(i, _)| i)
-            .collect();
-        let part = numbered.slice(rows.start, rows.len());
-        let part = part.project(&wanted).map_err(super::scan::internal)?;
-        let cast = cast_batch(&part, &self.schema, schema)?;
-        Ok(Box::new(std::iter::once(Ok(cast))))
+        let part = self.part(|name| columns.contains(name), rows, schema);
+        Ok(Box::new(std::iter::once(part)))
+    }
+
+    fn rows_of_key(
+        &self,
+        key: &[u8],
+        columns: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Option<RecordBatch>, Error> {
+        let rows = self.find_key(key)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let wanted = |name: &String| {
+            matches!(name.as_str(), "key" | "key_no") || columns.contains(&name.as_str())
+        };
+        self.part(wanted, rows, schema).map(Some)
     }
 
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {

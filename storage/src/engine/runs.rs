@@ -5,6 +5,7 @@ use super::scan::{BatchIter, SortedSource, Traits, cast_batch};
 use crate::run::{RunBatches, RunError, RunMeta, RunReader};
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
+use arrow::array::RecordBatch;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -82,6 +83,16 @@ impl SortedSource for RunSource {
         Ok(self.in_types_of(schema, batches))
     }
 
+    fn rows_of_key(
+        &self,
+        key: &[u8],
+        columns: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Option<RecordBatch>, Error> {
+        let rows = self.reader.rows_of_key(key, columns)?;
+        rows.map(|batch| cast_batch(&batch, &self.schema, schema)).transpose()
+    }
+
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
         Ok(self.reader.split_keys(n))
     }
@@ -120,6 +131,15 @@ impl SortedSource for PassingRun {
         }
         let names: Vec<&str> = columns.iter().map(String::as_str).collect();
         Ok(self.0.in_types_of(schema, self.0.reader.scan_once(&names)?))
+    }
+
+    fn rows_of_key(
+        &self,
+        key: &[u8],
+        columns: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Option<RecordBatch>, Error> {
+        self.0.rows_of_key(key, columns, schema)
     }
 
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {

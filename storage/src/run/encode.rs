@@ -9,7 +9,7 @@ use arrow::error::ArrowError;
 use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::schema::types::ColumnPath;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,11 +150,18 @@ fn cause(failure: &Failure, said: RunError) -> RunError {
 /// Bytes of distinct values of a chunk up to which a column has a dictionary.
 const DICTIONARY_BYTES_MAX: usize = 32 << 10;
 
+/// What a compressed page may have at most of its bytes without compression, else it is not compressed.
+const COMPRESSION_RATIO_MAX: f64 = 0.9;
+
 fn properties() -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_max_row_group_row_count(Some(usize::MAX))
         .set_data_page_row_count_limit(SPARSE_ROWS)
+        .set_write_batch_size(SPARSE_ROWS)
+        // Pages of the second version stay as they are where compression gains too little for its time.
+        .set_writer_version(WriterVersion::PARQUET_2_0)
+        .set_data_page_v2_compression_ratio_threshold(COMPRESSION_RATIO_MAX)
         // A look-up of one key decodes the whole dictionary of each column it reads.
         .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
         .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);

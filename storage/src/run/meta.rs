@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 /// Bytes of a run file that one digest covers. A block is checked before a byte of it is parsed.
 pub const DIGEST_BLOCK_BYTES: usize = 256 * 1024;
 
-/// Rows between two keys of the sparse key index of a run.
-pub const SPARSE_ROWS: usize = 8192;
+/// Rows between two keys of the sparse key index of a run, and of a page of a Parquet file: a look-up of one
+/// key reads a page of each column.
+pub const SPARSE_ROWS: usize = 512;
 
 /// How a run file is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -263,6 +264,7 @@ pub struct Sidecar {
     /// Chunks in row order.
     pub chunks: Vec<ChunkMeta>,
     /// Every [`SPARSE_ROWS`]th row of each chunk with its key, the chunk's first row included.
+    #[serde(with = "super::sparse")]
     pub keys: Vec<SparseKey>,
     /// Digest of each block of the run file, one after the other: SHA-256 of a Parquet file, XXH3 with 128
     /// bits, big-endian, of an IPC file.

@@ -11,13 +11,16 @@ mod encode;
 mod error;
 mod input;
 mod ipc;
+mod look_up;
 mod merge;
 mod meta;
 mod order;
 mod packing;
+mod page;
 mod parquet;
 mod read;
 mod sort;
+mod sparse;
 mod widen;
 mod write;
 

@@ -3,6 +3,7 @@
 use super::cache::{Column, ColumnCache, ColumnKey};
 use super::check::CheckedFile;
 use super::error::RunError;
+use super::page::{Dictionaries, PageColumn};
 use super::read::RunBatches;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -25,6 +26,7 @@ pub(crate) struct ParquetFile {
     /// Number of the run in the cache, and the cache.
     run: u64,
     cache: Arc<ColumnCache>,
+    dictionaries: Arc<Dictionaries>,
 }
 
 impl ParquetFile {
@@ -39,11 +41,40 @@ impl ParquetFile {
         if metadata.metadata().num_row_groups() != chunks {
             return Err(file.damaged("has another number of row groups than its sidecar"));
         }
-        Ok(ParquetFile { metadata, run, cache })
+        Ok(ParquetFile { metadata, run, cache, dictionaries: Arc::default() })
     }
 
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
+    }
+
+    /// A column of a row group by pages; `None` if it must be read otherwise.
+    pub fn pages<'a>(&'a self, file: &'a CheckedFile, group: usize, column: usize) -> Option<PageColumn<'a>> {
+        PageColumn::new(file, self.metadata.metadata(), group, column)
+    }
+
+    /// A few rows of a row group with the columns `wanted`; of each only the page is read that holds them.
+    /// `None` if they must be read otherwise.
+    pub fn few(
+        &self,
+        file: &CheckedFile,
+        wanted: &[usize],
+        group: usize,
+        rows: Range<usize>,
+    ) -> Result<Option<Vec<ArrayRef>>, RunError> {
+        let columns = wanted.iter().map(|c| self.pages(file, group, *c)).collect::<Option<Vec<_>>>();
+        let Some(columns) = columns else { return Ok(None) };
+        // Memory brings the pages side by side if they are asked for before the first is read.
+        std::hint::black_box(columns.iter().map(|c| c.touch(rows.start)).fold(0, |a, b| a ^ b));
+        let mut arrays = Vec::with_capacity(wanted.len());
+        for (c, pages) in wanted.iter().zip(columns) {
+            let ty = self.schema().field(*c).data_type();
+            match pages.read(rows.clone(), ty, &self.dictionaries)? {
+                Some(array) => arrays.push(array),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(arrays))
     }
 
     /// Batches of some rows of a row group with the columns `wanted`, in file order. Columns that are

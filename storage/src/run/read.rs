@@ -4,6 +4,7 @@ use super::cache::ColumnCache;
 use super::check::CheckedFile;
 use super::error::RunError;
 use super::ipc::IpcFile;
+use super::look_up::Prepared;
 use super::meta::*;
 use super::parquet::ParquetFile;
 use crate::disk::Disk;
@@ -12,7 +13,7 @@ use arrow::array::*;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open run.
 #[derive(Debug)]
@@ -26,10 +27,12 @@ pub struct RunReader {
     /// The keys that were decoded last, with the number of their first row: a look-up needs the same
     /// ones for both ends of its rows.
     last_keys: Mutex<Option<(u64, BinaryArray)>>,
+    /// What the last look-up prepared.
+    last_prepared: Mutex<Option<Arc<Prepared>>>,
 }
 
 #[derive(Clone, Debug)]
-enum Decoded {
+pub(super) enum Decoded {
     Ipc(Arc<IpcFile>),
     Parquet(ParquetFile),
 }
@@ -76,6 +79,7 @@ impl RunReader {
             decoded: OnceLock::new(),
             cache,
             last_keys: Mutex::new(None),
+            last_prepared: Mutex::new(None),
         })
     }
 
@@ -97,7 +101,15 @@ impl RunReader {
         self.file.recheck()
     }
 
-    fn decoded(&self) -> Result<&Decoded, RunError> {
+    pub(super) fn file(&self) -> &CheckedFile {
+        &self.file
+    }
+
+    pub(super) fn prepared_last(&self) -> MutexGuard<'_, Option<Arc<Prepared>>> {
+        self.last_prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn decoded(&self) -> Result<&Decoded, RunError> {
         if let Some(decoded) = self.decoded.get() {
             return Ok(decoded);
         }
@@ -117,7 +129,7 @@ impl RunReader {
     }
 
     /// The parts of chunks that hold the rows `rows`.
-    fn parts(&self, rows: Range<u64>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+    pub(super) fn parts(&self, rows: Range<u64>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
         let chunks = &self.sidecar.chunks;
         let first = chunks.partition_point(|c| c.first_row + c.rows <= rows.start);
         let last = chunks.partition_point(|c| c.first_row < rows.end).max(first);
@@ -135,6 +147,12 @@ impl RunReader {
     /// # Errors
     /// [`RunError`]; later ones come out of the iterator.
     pub fn scan(&self, columns: &[&str], rows: Range<u64>) -> Result<RunBatches, RunError> {
+        let batches = self.in_file(columns, rows)?;
+        self.with_constants(columns, batches)
+    }
+
+    /// As [`RunReader::scan`], with the columns that are in the file.
+    pub(super) fn in_file(&self, columns: &[&str], rows: Range<u64>) -> Result<RunBatches, RunError> {
         let parts = self.parts(rows);
         let file = self.file.clone();
         let batches: RunBatches = match self.decoded()?.clone() {
@@ -150,7 +168,7 @@ impl RunReader {
                 Box::new(parts.flat_map(move |(group, rows)| parquet.batches(&file, &wanted, group, rows)))
             }
         };
-        self.with_constants(columns, batches)
+        Ok(batches)
     }
 
     /// As [`RunReader::scan`] over all rows, for one pass: nothing that was decoded is kept, and the
@@ -210,8 +228,62 @@ impl RunReader {
         if !key.is_empty() && key < meta.key_min.as_slice() || key > meta.key_max.as_slice() {
             return Ok(0..0);
         }
+        if let Decoded::Parquet(parquet) = self.decoded()?
+            && let Some(rows) = self.find_in_pages(parquet, key)?
+        {
+            return Ok(rows);
+        }
         let start = self.bound(|k| k < key)?;
         Ok(start..self.bound(|k| k <= key)?)
+    }
+
+    /// As [`RunReader::find_key`], by the pages of the key column; `None` if they cannot be read by themselves.
+    fn find_in_pages(&self, parquet: &ParquetFile, key: &[u8]) -> Result<Option<Range<u64>>, RunError> {
+        let Ok(column) = parquet.schema().index_of("key") else { return Ok(None) };
+        let keys = &self.sidecar.keys;
+        let row_of = |i: usize| keys.get(i).map_or(self.meta.rows, |k| k.row);
+        let next = keys.partition_point(|k| k.key.as_slice() < key);
+        let first = next.saturating_sub(1);
+        let Some(mut found) = self.find_between(parquet, column, key, row_of(first)..row_of(first + 1))? else {
+            return Ok(None);
+        };
+        // Rows of the key may go on in stretches that begin with it; only the last of those may have others.
+        let last = keys.partition_point(|k| k.key.as_slice() <= key).saturating_sub(1);
+        if last > first {
+            let Some(more) = self.find_between(parquet, column, key, row_of(last)..row_of(last + 1))? else {
+                return Ok(None);
+            };
+            found.end = more.end;
+        }
+        Ok(Some(found))
+    }
+
+    /// The rows of `key` among `rows` of one chunk, empty at the first row above it.
+    fn find_between(
+        &self,
+        parquet: &ParquetFile,
+        column: usize,
+        key: &[u8],
+        rows: Range<u64>,
+    ) -> Result<Option<Range<u64>>, RunError> {
+        let mut found: Option<Range<u64>> = None;
+        for (chunk, part) in self.parts(rows) {
+            let first_row = self.sidecar.chunks[chunk].first_row;
+            let Some(pages) = parquet.pages(&self.file, chunk, column) else { return Ok(None) };
+            let mut at = part.start;
+            while at < part.end {
+                let page = pages.page_rows(at);
+                let Some(rows) = pages.find(at, key)? else { return Ok(None) };
+                let rows = first_row + rows.start as u64..first_row + rows.end as u64;
+                let ended = rows.end < first_row + page.end as u64;
+                found = Some(match found {
+                    Some(f) if !f.is_empty() => f.start..rows.end,
+                    _ => rows,
+                });
+                at = if ended { part.end } else { page.end.max(at + 1) };
+            }
+        }
+        Ok(found)
     }
 
     /// Up to `n - 1` ascending keys that split the rows into about equal parts.
@@ -235,6 +307,14 @@ impl RunReader {
 
     /// The keys of some rows that lie between two keys of the sparse index.
     fn keys_of(&self, rows: Range<u64>) -> Result<BinaryArray, RunError> {
+        if let Decoded::Ipc(ipc) = self.decoded()?
+            && let (Some((chunk, part)), Ok(column)) = (self.parts(rows.clone()).next(), ipc.schema().index_of("key"))
+            && part.len() as u64 == rows.end - rows.start
+        {
+            let keys = ipc.column(&self.file, chunk, column)?;
+            let keys = keys.as_binary_opt::<i32>().map(|k| k.slice(part.start, part.len()));
+            return keys.ok_or_else(|| self.file.damaged("has no key column"));
+        }
         let last = || self.last_keys.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((start, keys)) = &*last()
             && *start == rows.start
@@ -267,7 +347,7 @@ fn partition_point(keys: &BinaryArray, before: impl Fn(&[u8]) -> bool) -> usize 
 }
 
 /// Some rows of a chunk of an IPC file.
-fn ipc_batch(
+pub(super) fn ipc_batch(
     schema: &SchemaRef,
     wanted: &[usize],
     rows: Range<usize>,
@@ -279,7 +359,7 @@ fn ipc_batch(
     Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
 }
 
-fn indices(schema: &SchemaRef, columns: &[&str]) -> Vec<usize> {
+pub(super) fn indices(schema: &SchemaRef, columns: &[&str]) -> Vec<usize> {
     let all = schema.fields().iter().enumerate();
     all.filter(|(_, f)| columns.contains(&f.name().as_str())).map(|(i, _)| i).collect()
 }

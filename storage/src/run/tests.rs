@@ -4,6 +4,7 @@ mod crash;
 mod damage;
 mod document;
 mod files;
+mod look_up;
 mod merge;
 mod sort;
 mod widen;

@@ -249,7 +249,7 @@ fn a_disk_that_refuses_the_index_costs_nothing_else() {
 
 /// A store in a real directory, with a worker.
 fn real(dir: &Path, mode: OpenMode) -> Engine {
-    let options = EngineOptions { memory_events_max: 4, ..EngineOptions::default() };
+    let options = EngineOptions { memory_events_max: 4, index: true, ..EngineOptions::default() };
     Engine::open_with(dir, mode, options, Components::real("test")).expect("a store")
 }
 

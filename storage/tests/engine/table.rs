@@ -31,7 +31,7 @@ pub fn components(disk: &SimDisk) -> Components {
 }
 
 pub fn options(memory_events_max: usize) -> EngineOptions {
-    EngineOptions { memory_events_max, background: false, ..EngineOptions::default() }
+    EngineOptions { memory_events_max, background: false, index: true, ..EngineOptions::default() }
 }
 
 pub fn open(disk: &SimDisk) -> Result<Engine, Error> {

@@ -53,7 +53,7 @@ impl Gather {
     pub fn physical(names: Vec<String>, mut fields: Vec<Field>, extra: &[Field]) -> Gather {
         debug_assert_eq!(names.len(), fields.len(), "a field for each gathered column");
         fields.extend_from_slice(extra);
-        let picks = vec![Vec::with_capacity(BATCH_ROWS); names.len()];
+        let picks = vec![Vec::new(); names.len()];
         Gather { names, schema: Arc::new(Schema::new(fields)), picks, made: Vec::new(), rows: 0 }
     }
 

@@ -75,14 +75,7 @@ impl Groups {
         schema: &Arc<TableSchema>,
         order: MergeOrder,
     ) -> Result<Groups, Error> {
-        let mut groups = Groups {
-            cursors: Vec::new(),
-            slots: Vec::new(),
-            order,
-            least: Vec::new(),
-            parts: Vec::new(),
-            scratch: Vec::new(),
-        };
+        let mut groups = Groups::empty(order);
         for (source, range) in sources.iter().zip(ranges).filter(|(_, r)| !r.is_empty()) {
             let batches = source.scan(columns, range.clone(), schema)?;
             groups.cursors.push(Cursor { batches, slot: u32::MAX, row: 0, len: 0, prefix: 0, done: false });
@@ -97,6 +90,33 @@ impl Groups {
             }
         }
         Ok(groups)
+    }
+
+    /// Over nothing: keys are given with [`Groups::add_key`].
+    pub fn empty(order: MergeOrder) -> Groups {
+        Groups {
+            cursors: Vec::new(),
+            slots: Vec::new(),
+            order,
+            least: Vec::new(),
+            parts: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Puts the events of one key into `events`, newest first; `batches` are all of it, each of one source.
+    pub fn add_key(&mut self, batches: impl IntoIterator<Item = Loaded>, events: &mut Vec<Event>) {
+        events.clear();
+        self.parts.clear();
+        for loaded in batches {
+            let (slot, rows) = (self.slots.len() as u32, loaded.len() as u32);
+            events.extend((0..rows).map(|row| Event { slot, row }));
+            self.parts.push(events.len());
+            self.slots.push(Arc::new(loaded));
+        }
+        if self.parts.len() > 1 {
+            self.merge(events);
+        }
     }
 
     /// The loaded batch that events with this slot number are rows of.

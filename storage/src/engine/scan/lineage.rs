@@ -98,17 +98,13 @@ impl Histories {
     /// The events of one key from all sources, in no particular order.
     fn load_key(&self, groups: &mut Groups, key: &[u8]) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
+        let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         for source in &self.sources {
-            let rows = source.find_key(key)?;
-            if rows.is_empty() {
-                continue;
-            }
-            for batch in source.scan(&self.columns, rows, &self.schema)? {
-                let loaded = Loaded::new(batch?)?;
-                let n = loaded.len() as u32;
-                let slot = groups.add_slot(Arc::new(loaded));
-                events.extend((0..n).map(|row| Event { slot, row }));
-            }
+            let Some(batch) = source.rows_of_key(key, &columns, &self.schema)? else { continue };
+            let loaded = Loaded::new(batch)?;
+            let n = loaded.len() as u32;
+            let slot = groups.add_slot(Arc::new(loaded));
+            events.extend((0..n).map(|row| Event { slot, row }));
         }
         Ok(events)
     }

@@ -14,6 +14,7 @@ mod plan;
 mod points;
 mod rows;
 mod same;
+mod single;
 mod source;
 mod values;
 

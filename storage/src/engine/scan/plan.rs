@@ -70,7 +70,7 @@ impl TableScan {
         Ok(TableScan { meta, parts, sources, order, names: view.ranks.names.clone() })
     }
 
-    fn traits(&self) -> Vec<Traits> {
+    pub fn traits(&self) -> Vec<Traits> {
         self.sources.iter().map(|s| s.traits()).collect()
     }
 
@@ -180,6 +180,15 @@ impl TableScan {
     }
 
     fn scan_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
+        if let KeyFilter::Keys(keys) = &request.keys
+            && self.looks_up(keys.len())
+        {
+            let mut keys = keys.clone();
+            keys.sort_unstable();
+            keys.dedup();
+            let rows = self.rows_of_keys(&keys, bounds, &request.projection, &request.schema)?;
+            return Ok(vec![rows]);
+        }
         let qualifier = Qualifier::new(bounds, &self.traits());
         let by_key = request.keys != KeyFilter::All;
         let columns = self.row_columns(&request.projection, qualifier.columns(), by_key);

@@ -6,6 +6,7 @@ use super::keys::KeyWalk;
 use super::lineage::Histories;
 use super::plan::{HISTORY_COLUMNS, TableScan};
 use super::rows::{Qualifier, pick_newest};
+use super::single::{KeyReader, SLOTS_MAX};
 use crate::engine::error::Error;
 use crate::engine::request::{Bounds, KeyFilter, PointRequest, StoredEvent};
 use crate::event::Op;
@@ -23,7 +24,7 @@ impl TableScan {
         requests: &[PointRequest],
         projection: &[ColumnId],
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
-        let schema = Arc::new(self.meta.schema().clone());
+        let schema = self.latest_schema();
         let mut by_key: Vec<u32> = (0..requests.len() as u32).collect();
         by_key.sort_by(|a, b| requests[*a as usize].key.cmp(&requests[*b as usize].key));
         let keys = distinct_keys(requests, &by_key);
@@ -40,13 +41,27 @@ impl TableScan {
             picks: Vec::new(),
             traits: self.sources.iter().map(|s| s.traits()).collect(),
         };
+        if self.looks_up(keys.len()) {
+            let mut reader = KeyReader::new(self, &columns, &schema);
+            let mut events = Vec::new();
+            for key in &keys {
+                if reader.read(key, &mut events)? {
+                    answer.key(&mut reader.groups, &events, reader.histories.as_ref())?;
+                }
+                if reader.groups.slots().len() >= SLOTS_MAX {
+                    answer.emit(&mut reader.groups)?;
+                }
+            }
+            answer.emit(&mut reader.groups)?;
+            return answer.finish(&schema);
+        }
         for (ranges, keys) in self.key_parts(&KeyFilter::Keys(keys))? {
             let mut groups = Groups::new(&self.sources, &ranges, &columns, &schema, self.order.clone())?;
-            let histories = self.histories(&columns, &schema);
+            let histories = self.needs_histories().then(|| self.histories(&columns, &schema));
             let mut walk = KeyWalk::from(keys);
             let mut events = Vec::new();
             while walk.next(&mut groups, &mut events)? {
-                answer.key(&mut groups, &events, &histories)?;
+                answer.key(&mut groups, &events, histories.as_ref())?;
                 if answer.gather.is_full() {
                     answer.emit(&mut groups)?;
                 }
@@ -58,13 +73,25 @@ impl TableScan {
 
     /// The stored events of each key, ascending in rule B3 order.
     pub fn key_events(&self, keys: &[Vec<u8>]) -> Result<Vec<Vec<StoredEvent>>, Error> {
-        let schema = Arc::new(self.meta.schema().clone());
+        let schema = self.latest_schema();
         let mut columns: Vec<String> = HISTORY_COLUMNS.iter().map(|c| (*c).to_owned()).collect();
         columns.extend(["token_ordinal", "content", "operation_id"].map(str::to_owned));
         let mut sorted: Vec<Vec<u8>> = keys.to_vec();
         sorted.sort_unstable();
         sorted.dedup();
         let mut found = std::collections::HashMap::new();
+        if self.looks_up(sorted.len()) {
+            let mut reader = KeyReader::new(self, &columns, &schema);
+            let mut events = Vec::new();
+            for key in sorted {
+                if reader.read(&key, &mut events)? {
+                    let stored = events.iter().rev().map(|e| self.stored_event(&reader.groups, *e)).collect();
+                    found.insert(key, stored);
+                }
+                reader.groups.retire();
+            }
+            return Ok(keys.iter().map(|k| found.get(k).cloned().unwrap_or_default()).collect());
+        }
         for (ranges, keys) in self.key_parts(&KeyFilter::Keys(sorted))? {
             let mut groups = Groups::new(&self.sources, &ranges, &columns, &schema, self.order.clone())?;
             let mut walk = KeyWalk::from(keys);
@@ -131,16 +158,21 @@ struct Answer<'a> {
 
 impl Answer<'_> {
     /// Answers all questions about the key of `events`.
-    fn key(&mut self, groups: &mut Groups, events: &[Event], histories: &Histories) -> Result<(), Error> {
+    fn key(
+        &mut self,
+        groups: &mut Groups,
+        events: &[Event],
+        histories: Option<&Histories>,
+    ) -> Result<(), Error> {
         let questions = self.questions(groups.key_of(events));
-        let slow = histories.needed(groups, events);
-        if !slow && groups.loaded(events[0].slot).op(events[0].row as usize) == Op::Truncate {
+        let histories = histories.filter(|h| h.needed(groups, events));
+        if histories.is_none() && groups.loaded(events[0].slot).op(events[0].row as usize) == Op::Truncate {
             return Ok(());
         }
         for at in questions {
             let number = self.by_key[at];
             let bounds: Bounds = self.requests[number as usize].bounds;
-            let copies = if slow {
+            let copies = if let Some(histories) = histories {
                 let (picks, gather) = (&mut self.picks, &mut self.gather);
                 histories.resolve(groups, events, &bounds, self.projection, picks, gather)?
             } else {
@@ -185,7 +217,13 @@ impl Answer<'_> {
             let empty = Gather::new(schema, self.projection, &[])?.emit(&[], Vec::new())?;
             return Ok((Vec::new(), empty));
         }
-        let all = concat_batches(&self.batches[0].schema(), &self.batches).map_err(internal)?;
+        let all = match self.batches.as_slice() {
+            [one] => one.clone(),
+            many => concat_batches(&many[0].schema(), many).map_err(internal)?,
+        };
+        if self.found.is_sorted() {
+            return Ok((self.found, all));
+        }
         let mut order: Vec<u32> = (0..self.found.len() as u32).collect();
         order.sort_by_key(|i| self.found[*i as usize]);
         self.found.sort_unstable();

@@ -45,6 +45,14 @@ pub(crate) trait SortedSource: Debug + Send + Sync {
         rows: Range<usize>,
         schema: &Arc<TableSchema>,
     ) -> Result<BatchIter, Error>;
+    /// All rows of `key`, with `key`, a `key_no` that is the same in all of them, and the columns of
+    /// `columns` that the source has; image columns in the types of `schema`. `None` where it has no rows.
+    fn rows_of_key(
+        &self,
+        key: &[u8],
+        columns: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Option<RecordBatch>, Error>;
     /// Up to `n - 1` ascending keys that split the rows into about equal parts.
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error>;
 }
