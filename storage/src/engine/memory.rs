@@ -263,9 +263,8 @@ impl SortedSource for SortedBatch {
         if rows.is_empty() {
             return Ok(None);
         }
-        let wanted = |name: &String| {
-            matches!(name.as_str(), "key" | "key_no") || columns.contains(&name.as_str())
-        };
+        let wanted =
+            |name: &String| matches!(name.as_str(), "key" | "key_no") || columns.contains(&name.as_str());
         self.part(wanted, rows, schema).map(Some)
     }
 

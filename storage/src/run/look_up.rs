@@ -5,6 +5,7 @@ use super::meta::Constant;
 use super::read::{Decoded, RunReader, constant_array, indices};
 use crate::event::columns::meta_fields;
 use arrow::array::*;
+use arrow::buffer::OffsetBuffer;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::ops::Range;
@@ -51,14 +52,19 @@ impl RunReader {
         for (ty, value) in &prepared.constants {
             arrays.push(constant_array(ty, *value, n)?);
         }
-        arrays.push(Arc::new(BinaryArray::from_iter_values(std::iter::repeat_n(key, n))));
+        let ends = OffsetBuffer::from_lengths(std::iter::repeat_n(key.len(), n));
+        arrays.push(Arc::new(BinaryArray::try_new(ends, key.repeat(n).into(), None)?));
         arrays.push(Arc::new(UInt32Array::from_value(0, n)));
         let options = RecordBatchOptions::new().with_row_count(Some(n));
         Ok(Some(RecordBatch::try_new_with_options(prepared.schema.clone(), arrays, &options)?))
     }
 
     /// Columns of a few rows; `None` if a scan must read them.
-    pub(super) fn few(&self, prepared: &Prepared, rows: Range<u64>) -> Result<Option<Vec<ArrayRef>>, RunError> {
+    pub(super) fn few(
+        &self,
+        prepared: &Prepared,
+        rows: Range<u64>,
+    ) -> Result<Option<Vec<ArrayRef>>, RunError> {
         let mut parts = self.parts(rows.clone());
         let (Some((chunk, part)), None) = (parts.next(), parts.next()) else { return Ok(None) };
         match self.decoded()? {

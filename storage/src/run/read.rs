@@ -244,7 +244,8 @@ impl RunReader {
         let row_of = |i: usize| keys.get(i).map_or(self.meta.rows, |k| k.row);
         let next = keys.partition_point(|k| k.key.as_slice() < key);
         let first = next.saturating_sub(1);
-        let Some(mut found) = self.find_between(parquet, column, key, row_of(first)..row_of(first + 1))? else {
+        let Some(mut found) = self.find_between(parquet, column, key, row_of(first)..row_of(first + 1))?
+        else {
             return Ok(None);
         };
         // Rows of the key may go on in stretches that begin with it; only the last of those may have others.
@@ -308,7 +309,8 @@ impl RunReader {
     /// The keys of some rows that lie between two keys of the sparse index.
     fn keys_of(&self, rows: Range<u64>) -> Result<BinaryArray, RunError> {
         if let Decoded::Ipc(ipc) = self.decoded()?
-            && let (Some((chunk, part)), Ok(column)) = (self.parts(rows.clone()).next(), ipc.schema().index_of("key"))
+            && let (Some((chunk, part)), Ok(column)) =
+                (self.parts(rows.clone()).next(), ipc.schema().index_of("key"))
             && part.len() as u64 == rows.end - rows.start
         {
             let keys = ipc.column(&self.file, chunk, column)?;

@@ -20,6 +20,9 @@ pub(crate) const NULL_SLOT: u32 = u32::MAX;
 /// The slot of a value that was made for the result, see [`Gather::make`].
 const MADE_SLOT: u32 = u32::MAX - 1;
 
+/// Bytes of the column that a result of one row may keep alive.
+const ROW_BYTES_MAX: usize = 64 << 10;
+
 /// Values of a result under construction.
 #[derive(Debug)]
 pub(crate) struct Gather {
@@ -110,6 +113,19 @@ fn gather_column(
     made: &[String],
     picks: &[(u32, u32)],
 ) -> Result<ArrayRef, Error> {
+    if let [(slot, row)] = *picks
+        && made.is_empty()
+    {
+        let array = slots.get(slot as usize).and_then(|l| l.batch().column_by_name(name));
+        match array {
+            None => return Ok(new_null_array(ty, 1)),
+            // One row is not worth keeping much else for.
+            Some(array) if array.get_buffer_memory_size() <= ROW_BYTES_MAX => {
+                return Ok(array.slice(row as usize, 1));
+            }
+            Some(_) => {}
+        }
+    }
     let nulls = new_null_array(ty, 1);
     let made = StringArray::from_iter_values(made);
     let made = (!made.is_empty() && *ty == DataType::Utf8).then_some(made);

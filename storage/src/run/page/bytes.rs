@@ -124,7 +124,8 @@ pub(crate) fn find_with_fronts(bytes: &[u8], n: usize, key: &[u8]) -> Result<Ran
         let (shared, suffix) = fronts.next()?;
         // A string that shares more with the one before than that shares with the key compares as that.
         if i == 0 || shared <= common {
-            let rest = key.get(shared..).ok_or(PageError("a string shares more than the one before it has"))?;
+            let rest =
+                key.get(shared..).ok_or(PageError("a string shares more than the one before it has"))?;
             let same = rest.iter().zip(suffix).take_while(|(a, b)| a == b).count();
             common = shared + same;
             order = match (suffix.get(same), rest.get(same)) {

@@ -5,6 +5,7 @@
 //! page, its levels, and of its values only those that are asked for. Pages that are coded in a way that
 //! is not known here are left to the crate.
 
+mod arrays;
 mod bytes;
 mod column;
 mod delta;

@@ -102,8 +102,8 @@ fn values_split_over_a_page_are_put_together() {
 fn a_header_says_what_its_page_is() {
     // Version 2: kind 3, 100 bytes of 90, 8: { 1: 7 values, 2: 1, 3: 7, 4: encoding 5, 5: 3, 6: 0, 7: false }.
     let bytes = [
-        0x15, 6, 0x15, 200, 1, 0x15, 180, 1, 0x5c, 0x15, 14, 0x15, 2, 0x15, 14, 0x15, 10, 0x15, 6, 0x15, 0, 0x12,
-        0, 0, 99,
+        0x15, 6, 0x15, 200, 1, 0x15, 180, 1, 0x5c, 0x15, 14, 0x15, 2, 0x15, 14, 0x15, 10, 0x15, 6, 0x15, 0,
+        0x12, 0, 0, 99,
     ];
     let (header, length) = Header::parse(&bytes).expect("a header");
     assert_eq!(length, bytes.len() - 1);

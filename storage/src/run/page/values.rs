@@ -180,12 +180,7 @@ fn little(bytes: &[u8]) -> i64 {
     }
 }
 
-fn fixed(
-    bytes: &[u8],
-    width: usize,
-    wanted: Range<usize>,
-    each: impl FnMut(&[u8]),
-) -> Result<(), PageError> {
+fn fixed(bytes: &[u8], width: usize, wanted: Range<usize>, each: impl FnMut(&[u8])) -> Result<(), PageError> {
     let bytes = bytes.get(wanted.start * width..wanted.end * width).ok_or(SHORT)?;
     bytes.chunks_exact(width).for_each(each);
     Ok(())

@@ -108,7 +108,7 @@ fn a_key_comes_with_all_its_rows_and_no_others() {
         let (disk, dir) = sim();
         let meta = write(&disk, &dir, spec(1, format), &schema, &sorted);
         let reader = open(&disk, &dir, &meta).expect("open");
-        for key in asked(&sorted) {
+        for key in asked(&sorted).into_iter().step_by(5) {
             let found = reader.rows_of_key(&key, &names).expect("a look-up");
             assert_found(found.as_ref(), &rows_of(&sorted, &key), &format!("{key:?} in {format:?}"));
         }
