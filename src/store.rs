@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, ExportOptions, ExportProgress, ExportReport, PeriodicExport};
 use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, accept, replay, run};
+use crate::memory::MemoryBudget;
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
 use crate::quarantine::{QuarantineEntry, WaitingMessages};
@@ -33,6 +34,7 @@ pub struct Store {
     engine: Engine,
     /// Another process writes to it: sessions see its commits as they come.
     following: Option<Arc<Following>>,
+    memory: MemoryBudget,
 }
 
 impl Store {
@@ -71,7 +73,20 @@ impl Store {
         let engine = Engine::open(path, mode, options.clone())?;
         let following =
             (mode == OpenMode::Read).then(|| Arc::new(Following::new(path, options, engine.clone())));
-        Ok(Store { engine, following })
+        Ok(Store { engine, following, memory: MemoryBudget::default() })
+    }
+
+    /// Opens the store in directory `path` with so much memory for itself and for its sessions.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_within(path: impl AsRef<Path>, mode: OpenMode, memory: MemoryBudget) -> Result<Store> {
+        Ok(Store { memory, ..Store::open_with(path, mode, memory.engine_options())? })
+    }
+
+    /// The memory that the store and its sessions may use.
+    pub fn memory(&self) -> MemoryBudget {
+        self.memory
     }
 
     /// The storage engine, for what has no call of its own here.
@@ -266,7 +281,7 @@ impl Store {
     /// # Errors
     /// `Failed` if the session cannot be made.
     pub fn session(&self) -> Result<Session> {
-        self.session_with(Settings::default())
+        self.session_with(Settings { memory_bytes_max: self.memory.query_bytes(), ..Settings::default() })
     }
 
     /// As [`Store::session`], with limits of memory, time and threads, and a directory to spill to.

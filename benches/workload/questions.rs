@@ -28,12 +28,13 @@ fn key_of(probe: &KeyProbe) -> [Value; 3] {
 }
 
 /// The timed questions by name.
-pub fn timed(at: &Point) -> [(&'static str, String); 3] {
+pub fn timed(at: &Point) -> [(&'static str, String); 4] {
     let from = format!("FROM w{}", at.clauses());
     [
-        ("AS OF count", format!("SELECT count(*) {from}")),
-        ("AS OF sum", format!("SELECT sum(value1) {from}")),
-        ("AS OF group by", format!("SELECT key3, count(*), sum(value1) {from} GROUP BY key3")),
+        ("count", format!("SELECT count(*) {from}")),
+        ("sum", format!("SELECT sum(value1) {from}")),
+        ("count+sum", format!("SELECT count(*), sum(value1) {from}")),
+        ("group by", format!("SELECT key3, count(*), sum(value1) {from} GROUP BY key3")),
     ]
 }
 
@@ -79,7 +80,8 @@ impl Asker {
         if rows == 0 { Err(format!("no row: {sql}").into()) } else { Ok(from.elapsed()) }
     }
 
-    fn rows(&self, sql: &str) -> Outcome<Vec<Vec<String>>> {
+    /// All rows of an answer as texts.
+    pub fn rows(&self, sql: &str) -> Outcome<Vec<Vec<String>>> {
         let mut rows = Vec::new();
         self.each_batch(sql, |batch| for_each_row(batch, |row| rows.push(row.to_vec())))?;
         Ok(rows)

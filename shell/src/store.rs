@@ -6,12 +6,12 @@ mod session;
 use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
 use asofdb::intake::FileMessages;
-use asofdb::{ErrorKind, IntakeOptions, IntakeReport, Store};
-use asofdb_storage::engine::Quarantined;
+use asofdb::{ErrorKind, IntakeOptions, IntakeReport, MemoryBudget, Store};
+use asofdb_storage::engine::{OpenMode, Quarantined};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The clock, microseconds since 1970.
 pub fn now() -> i64 {
@@ -88,16 +88,28 @@ impl Before {
     }
 }
 
+/// What `--memory` said.
+static MEMORY: OnceLock<MemoryBudget> = OnceLock::new();
+
+/// Sets the memory of all stores that this process opens; only the first call counts.
+pub fn set_memory(memory: MemoryBudget) {
+    MEMORY.get_or_init(|| memory);
+}
+
+fn open(path: &Path, mode: OpenMode) -> asofdb::Result<Store> {
+    Store::open_within(path, mode, MEMORY.get().copied().unwrap_or_default())
+}
+
 /// Opens a store to write to it; makes it if it is not there.
 pub fn writer(path: &Path) -> Outcome<Store> {
     crate::log::info(|| format!("opening {} to write", path.display()));
-    Store::create(path).map_err(|e| failure(&e))
+    open(path, OpenMode::Create).map_err(|e| failure(&e))
 }
 
 /// Opens a store that is there to keep it in order.
 pub fn upkeep(path: &Path) -> Outcome<Store> {
     crate::log::info(|| format!("opening {} for upkeep", path.display()));
-    Store::open(path).map_err(|e| open_failure(path, &e))
+    open(path, OpenMode::Write).map_err(|e| open_failure(path, &e))
 }
 
 /// An error of the engine.
@@ -108,7 +120,7 @@ pub fn engine_failure(e: asofdb_storage::engine::Error) -> Failure {
 /// Opens a store that is there for questions.
 pub fn reader(path: &Path) -> Outcome<Store> {
     crate::log::info(|| format!("opening {} to read", path.display()));
-    Store::open_read(path).map_err(|e| open_failure(path, &e))
+    open(path, OpenMode::Read).map_err(|e| open_failure(path, &e))
 }
 
 /// A store that is not there is wrong usage.

@@ -45,7 +45,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
-            memory_bytes_max: 512 << 20,
+            memory_bytes_max: 384 << 20,
             spill_directory: None,
             spill_bytes_max: 16 << 30,
             timeout: None,

@@ -3,6 +3,7 @@
 mod corpus;
 mod expect;
 mod export;
+mod figures;
 mod gap;
 mod intake;
 mod memory;

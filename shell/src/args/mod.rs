@@ -13,6 +13,7 @@ pub use upkeep::{
     VerifyArgs,
 };
 
+use asofdb::MemoryBudget;
 use clap::{Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,6 +44,14 @@ pub struct Cli {
     /// Write for machines: JSON on stdout.
     #[arg(long, global = true)]
     pub json: bool,
+    /// Memory for the store and for questions to it, such as 512MB; 1GiB if left out
+    #[arg(long, global = true, value_name = "SIZE", value_parser = memory)]
+    pub memory: Option<MemoryBudget>,
+}
+
+/// A size of memory, with the hint that belongs to a wrong one.
+fn memory(text: &str) -> Result<MemoryBudget, String> {
+    text.parse().map_err(|e: asofdb::Error| format!("{}; {}", e.message(), e.hints().join("; ")))
 }
 
 /// The commands.

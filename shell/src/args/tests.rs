@@ -67,3 +67,16 @@ fn durations_need_a_unit() {
         assert!(duration(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn memory_is_a_size_for_every_command() {
+    assert_eq!(parse("shop.asof").unwrap().memory, None);
+    for line in ["sql s q --memory 512MiB", "ingest s a --memory 512MiB", "--memory 512MiB shop.asof"] {
+        assert_eq!(parse(line).unwrap().memory.map(|m| m.bytes()), Some(512 << 20), "{line}");
+    }
+    for (size, why) in [("1", "64MB is the least"), ("much", "no size of memory")] {
+        let error = parse(&format!("sql s q --memory {size}")).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}

@@ -39,6 +39,9 @@ impl Manner {
 /// Runs a command.
 pub fn run(cli: Cli) -> Outcome {
     let manner = Manner { quiet: cli.quiet, json: cli.json };
+    if let Some(memory) = cli.memory {
+        crate::store::set_memory(memory);
+    }
     match cli.command {
         None => match cli.store.or_else(crate::args::from_environment) {
             Some(store) => {

@@ -29,7 +29,11 @@ pub struct Live {
 impl Live {
     /// A session over an open store; with `explain`, empty answers say why.
     pub fn open(store: &Store, params: &[(String, String)], explain: bool) -> Outcome<Live> {
-        let settings = Settings { spill_directory: Some(std::env::temp_dir()), ..Settings::default() };
+        let settings = Settings {
+            memory_bytes_max: store.memory().query_bytes(),
+            spill_directory: Some(std::env::temp_dir()),
+            ..Settings::default()
+        };
         let new = || store.session_with(settings.clone()).map(Arc::new).map_err(|e| super::failure(&e));
         let session = new()?;
         let probe = if explain { Some(new()?) } else { None };

@@ -54,7 +54,7 @@ impl Default for EngineOptions {
             segment_bytes_max: 256 << 20,
             index: false,
             index_cache_bytes: 64 << 20,
-            column_cache_bytes: 512 << 20,
+            column_cache_bytes: 384 << 20,
             background: true,
         }
     }

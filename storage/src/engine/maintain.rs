@@ -219,6 +219,7 @@ impl Shared {
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
         let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
+        self.written[usize::from(level > 0)].fetch_add(written.bytes, Ordering::Relaxed);
         let reader = RunReader::open(disk, &dir, &written, self.columns.clone())?;
         reader.trust();
         Ok(Arc::new(RunSource { reader: Arc::new(reader), schema }))

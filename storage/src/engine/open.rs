@@ -108,6 +108,7 @@ impl Shared {
             writer: Mutex::new(None),
             next_run: AtomicU64::new(manifest.next_run),
             manifest: Mutex::new(manifest),
+            written: Default::default(),
             merging: Mutex::default(),
             signal: Signal::default(),
             stopping: AtomicBool::new(false),

@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub commits_files: CommitsFiles,
     /// Number for the next run file.
     pub next_run: AtomicU64,
+    /// Bytes of runs written since the store was opened: by flushes, and by merges.
+    pub written: [AtomicU64; 2],
     /// Held while runs are merged.
     pub merging: Mutex<()>,
     pub keyed: Keyed,

@@ -11,6 +11,7 @@ use super::view::View;
 use crate::disk::LockState;
 use crate::log::{FramePlace, Head, Log, LogSettings};
 use crate::time::CommitSeq;
+use std::sync::atomic::Ordering;
 
 /// What `verify` found.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +51,10 @@ pub struct Status {
     pub run_bytes: u64,
     /// Bytes of the keyed index.
     pub index_bytes: u64,
+    /// Bytes of runs that flushes wrote since this process opened the store.
+    pub flushed_bytes: u64,
+    /// Bytes of runs that merges wrote since this process opened the store.
+    pub merged_bytes: u64,
     /// The process that writes to the store, if another one does.
     pub writer: Option<String>,
     /// The last process that wrote to the store, if it ended without closing it.
@@ -118,6 +123,8 @@ impl Shared {
             log_bytes: size(self.log_dir())?,
             run_bytes: size(self.runs_dir())?,
             index_bytes: disk.len(&self.index_path())?.unwrap_or(0),
+            flushed_bytes: self.written[0].load(Ordering::Relaxed),
+            merged_bytes: self.written[1].load(Ordering::Relaxed),
             writer,
             abandoned_by,
             tables,
