@@ -42,7 +42,9 @@ pub fn bench(plan: &Plan) -> Outcome<usize> {
         all.push((name, said));
     }
     println!("\n| figure | shape | is | times the first |\n|---|---|---|---|");
-    for figure in ["messages/s", "own MB", "AS OF count, ms", "key look-up, ms", "compaction, s"] {
+    for figure in
+        ["messages/s", "intake, CPU s", "own MB", "AS OF count, ms", "key look-up, ms", "compaction, s"]
+    {
         let first = all.first().map_or(Ok(0.0), |(_, said)| said.value(figure))?;
         for (name, said) in &all {
             let is = said.value(figure)?;
@@ -103,6 +105,7 @@ pub fn shape(plan: &Plan, name: &str, teller: &Teller) -> Outcome<()> {
     })?;
     teller.line(&line)?;
     teller.value("messages/s", rate)?;
+    teller.value("intake, CPU s", line.cost.map_or(0.0, |c| c.cpu_s))?;
     teller.value("own MB", line.cost.map_or(0.0, |c| c.own_mb))?;
     questions(plan, name, hot, teller)?;
     let engine = Store::open(&store)?;

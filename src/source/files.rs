@@ -3,6 +3,7 @@
 use super::blocks::{Blocks, digest};
 use super::detect::{Compression, compression, looks_like_data};
 use super::file::{OpenFile, PlacedSink};
+use super::known::Known;
 use super::paths::{Input, expand};
 use super::position::{HEAD_BYTES, Notice, SourceError, SourcePosition};
 use crate::format::{Format, FormatOptions};
@@ -30,8 +31,9 @@ pub struct FileSource {
     queue: VecDeque<Input>,
     current: Option<OpenFile>,
     fresh: bool,
-    known: Vec<SourcePosition>,
-    positions: Vec<SourcePosition>,
+    known: Known,
+    /// Those that changed since they were last taken.
+    positions: Known,
     notices: Vec<Notice>,
 }
 
@@ -63,7 +65,7 @@ impl FileSource {
                 }
             }
         }
-        let positions = Vec::new();
+        let (known, positions) = (Known::new(known), Known::default());
         Ok(FileSource { options, queue, current: None, fresh: false, known, positions, notices })
     }
 
@@ -84,7 +86,7 @@ impl FileSource {
             };
             let count = file.read(left, sink)?;
             for position in file.positions() {
-                self.note(position);
+                self.positions.put(position);
             }
             if count < left {
                 self.finished(&mut file);
@@ -99,18 +101,12 @@ impl FileSource {
     /// Positions that changed since the last call; they belong into the commit of the messages read
     /// since then.
     pub fn take_positions(&mut self) -> Vec<SourcePosition> {
-        std::mem::take(&mut self.positions)
+        self.positions.take()
     }
 
     /// What is to be said since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
-    }
-
-    fn note(&mut self, position: SourcePosition) {
-        let same = |p: &SourcePosition| same_place(p, &position);
-        self.positions.retain(|p| !same(p));
-        self.positions.push(position);
     }
 
     fn start(&mut self, input: Input) -> Result<OpenFile, SourceError> {
@@ -131,7 +127,7 @@ impl FileSource {
             "" => format!("{stream}#"),
             origin => format!("{stream}/{origin}#"),
         };
-        let partitions = self.known.iter().filter(|p| p.stream_generation == generation);
+        let partitions = self.known.inside().filter(|p| p.stream_generation == generation);
         let partitions = partitions.filter(|p| p.stream.starts_with(&inside));
         file.partitions.extend(partitions.map(|p| (p.stream.clone(), p.next)));
         if self.options.format.is_none() {
@@ -142,8 +138,8 @@ impl FileSource {
 
     /// Opens a file and finds the position whose content it begins with.
     fn resume(&mut self, input: &Input) -> Result<(Blocks, SourcePosition), SourceError> {
-        let mut before: Vec<SourcePosition> =
-            self.known.iter().filter(|p| of_input(p, input)).cloned().collect();
+        let named = self.known.named(&input.stream, &input.origin);
+        let mut before: Vec<SourcePosition> = named.filter(|p| !p.digest.is_empty()).cloned().collect();
         before.sort_by_key(|p| std::cmp::Reverse((p.stream_generation, p.origin_generation)));
         if input.path.as_os_str() == "-" {
             return self.resume_stdin(input, &before);
@@ -213,11 +209,7 @@ impl FileSource {
     fn finished(&mut self, file: &mut OpenFile) {
         let now = file.position.clone();
         if self.fresh && now.bytes > 0 {
-            let twin = self
-                .known
-                .iter()
-                .find(|p| p.bytes == now.bytes && p.digest == now.digest && !same_place(p, &now));
-            if let Some(twin) = twin {
+            if let Some(twin) = self.known.twin(&now) {
                 let other = if twin.origin.is_empty() {
                     twin.stream.clone()
                 } else {
@@ -226,18 +218,8 @@ impl FileSource {
                 self.notices.push(Notice::SameContent { file: file.shown.clone(), other });
             }
         }
-        self.known.retain(|p| !same_place(p, &now));
-        self.known.push(now);
+        self.known.put(now);
     }
-}
-
-fn same_place(a: &SourcePosition, b: &SourcePosition) -> bool {
-    (&a.stream, a.stream_generation, &a.origin, a.origin_generation)
-        == (&b.stream, b.stream_generation, &b.origin, b.origin_generation)
-}
-
-fn of_input(p: &SourcePosition, input: &Input) -> bool {
-    p.stream == input.stream && p.origin == input.origin && !p.digest.is_empty()
 }
 
 /// The start of a file nobody has read, or that comes with other content: a new stream, or within a

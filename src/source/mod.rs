@@ -6,6 +6,7 @@ mod file;
 mod files;
 mod kdump;
 mod kept;
+mod known;
 mod paths;
 mod position;
 

@@ -165,3 +165,24 @@ fn closing_leaves_little_that_is_in_no_run() {
         assert_eq!(rows(&engine.pin(), 2, FOREVER, FOREVER, 3).len(), 3, "at most {most}");
     }
 }
+
+#[test]
+fn what_flushes_and_merges_wrote_is_counted() {
+    let disk = SimDisk::new();
+    let engine = quiet(&HookDisk::new(&disk));
+    let written = || {
+        let status = engine.status().expect("status");
+        (status.flushed_bytes, status.merged_bytes, status.run_bytes)
+    };
+    assert_eq!(written(), (0, 0, 0));
+    for seq in 1..=2 {
+        engine.commit(commit_of(&model(), seq)).expect("a commit");
+        engine.flush().expect("a flush");
+    }
+    let (flushed, merged, runs) = written();
+    assert_eq!((flushed, merged), (runs, 0), "what was flushed is there");
+    assert!(flushed > 0);
+    assert_eq!(engine.compact().expect("a merge"), 1);
+    let (again, merged, runs) = written();
+    assert_eq!((again, merged), (flushed, runs), "the merge wrote what is there now");
+}
