@@ -18,6 +18,7 @@ mod error;
 mod following;
 mod functions;
 mod keys;
+mod left_rows;
 mod lift;
 mod names;
 mod per_row;

@@ -4,6 +4,7 @@ use super::clause::Axis;
 use super::clock::{parse_point, point_on_axis};
 use super::error::{SqlError, storage_error};
 use super::keys::{candidates, is_null, put_part, value_of};
+use super::left_rows::{grown, sliced};
 use super::per_row::{Clock, PerRowJoin, PerRowSpec, describe};
 use asofdb_storage::engine::{Bounds, PointRequest};
 use asofdb_storage::id::ColumnId;
@@ -175,11 +176,11 @@ impl ExecutionPlan for PerRowExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, context)?;
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let (schema, spec, exprs) = (self.schema(), self.spec.clone(), self.exprs.clone());
-        let out = schema.clone();
-        let stream = input.and_then(move |batch| {
+        let (out, rows_max) = (schema.clone(), context.session_config().batch_size());
+        let input = self.input.execute(partition, context)?;
+        let stream = grown(input).and_then(move |batch| {
             let (schema, spec, exprs) = (out.clone(), spec.clone(), exprs.clone());
             async move {
                 let work = move || join_batch(&batch, &schema, &spec, &exprs);
@@ -188,6 +189,7 @@ impl ExecutionPlan for PerRowExec {
                     .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
             }
         });
+        let stream = stream.map_ok(move |batch| sliced(batch, rows_max)).try_flatten();
         let stream = stream.map(move |batch| {
             if let Ok(batch) = &batch {
                 metrics.output_rows().add(batch.num_rows());
