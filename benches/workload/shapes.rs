@@ -87,7 +87,7 @@ pub fn shape(plan: &Plan, name: &str, teller: &Teller) -> Outcome<()> {
     let n = plan.messages();
     let shape = SHAPES.iter().find(|(known, ..)| *known == name).ok_or("no such shape")?;
     let (_, hot, late, files) = *shape;
-    if late && n % SHUFFLE == 0 {
+    if late && n.is_multiple_of(SHUFFLE) {
         return Err(format!("{n} messages cannot be shuffled by {SHUFFLE}").into());
     }
     let (input, store) = (write(&plan.dir().join("shape"), n, hot, late, files)?, plan.store());

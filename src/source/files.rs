@@ -208,15 +208,15 @@ impl FileSource {
 
     fn finished(&mut self, file: &mut OpenFile) {
         let now = file.position.clone();
-        if self.fresh && now.bytes > 0 {
-            if let Some(twin) = self.known.twin(&now) {
-                let other = if twin.origin.is_empty() {
-                    twin.stream.clone()
-                } else {
-                    format!("{}/{}", twin.stream, twin.origin)
-                };
-                self.notices.push(Notice::SameContent { file: file.shown.clone(), other });
-            }
+        if self.fresh
+            && now.bytes > 0
+            && let Some(twin) = self.known.twin(&now)
+        {
+            let other = match twin.origin.as_str() {
+                "" => twin.stream.clone(),
+                origin => format!("{}/{origin}", twin.stream),
+            };
+            self.notices.push(Notice::SameContent { file: file.shown.clone(), other });
         }
         self.known.put(now);
     }

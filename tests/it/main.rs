@@ -1,9 +1,9 @@
 //! End-to-end tests of the library.
 
+mod bench;
 mod corpus;
 mod expect;
 mod export;
-mod figures;
 mod gap;
 mod intake;
 mod memory;
