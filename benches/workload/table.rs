@@ -10,6 +10,7 @@ use crate::measure::{self, Line};
 use crate::peer::{Peer, QUESTIONS};
 use crate::plan::Plan;
 use crate::ratios::Rounds;
+use asofdb_storage::engine::EngineOptions;
 use std::process::Stdio;
 
 /// States of the store that are asked.
@@ -50,8 +51,10 @@ pub fn bench(plan: &Plan) -> Outcome<usize> {
         runs_written: [0.0; 2],
     };
     bench.intakes()?;
-    let indexed = bench.phase(&["index"])?;
-    bench.written.push(("index", indexed.value("written")?));
+    if EngineOptions::default().index {
+        let indexed = bench.phase(&["index"])?;
+        bench.written.push(("index", indexed.value("written")?));
+    }
     bench.ask("as taken in", 1)?;
     let compacted = bench.phase(&["compact"])?;
     bench.written.push(("compaction", compacted.value("written")?));
