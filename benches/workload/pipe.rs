@@ -12,8 +12,9 @@ use asofdb::{IntakeOptions, Store};
 use std::path::Path;
 
 /// Figures that are compared between sizes: name, what it is.
-const COMPARED: [(&str, &str); 4] = [
+const COMPARED: [(&str, &str); 5] = [
     ("rate", "messages/s"),
+    ("cpu", "processor seconds a million messages"),
     ("own", "peak of own memory, MB"),
     ("peak", "peak of memory, mapped files included, MB"),
     ("bytes", "bytes an event, as taken in"),
@@ -61,6 +62,7 @@ pub fn intake(plan: &Plan, n: &str, teller: &Teller) -> Outcome<()> {
     teller.line(&line)?;
     teller.value("rate", rate)?;
     if let Some(cost) = line.cost {
+        teller.value("cpu", cost.cpu_s / n as f64 * 1e6)?;
         teller.value("own", cost.own_mb)?;
         teller.value("peak", cost.peak_mb)?;
     }
