@@ -15,8 +15,10 @@ use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Version of the document; higher ones are refused, lower ones are as good as none.
-pub const MANIFEST_VERSION: u32 = 2;
+/// Version of the document that is written; higher ones are refused. In version 3 runs have a form.
+pub const MANIFEST_VERSION: u32 = 3;
+/// Lower versions are as good as no manifest.
+const MANIFEST_VERSION_MIN: u32 = 2;
 /// How often reading starts anew because a writer replaced the list of commits meanwhile.
 const READ_ATTEMPTS_MAX: usize = 10;
 
@@ -108,7 +110,7 @@ impl Manifest {
             return unusable("its digest is wrong");
         }
         match serde_json::from_slice::<Version>(body) {
-            Ok(Version { version: MANIFEST_VERSION }) => {}
+            Ok(Version { version: MANIFEST_VERSION_MIN..=MANIFEST_VERSION }) => {}
             Ok(Version { version }) if version > MANIFEST_VERSION => {
                 let what = format!("{}: was written by a newer version of asofdb", path.display());
                 return Err(Error::new(ErrorKind::Damaged, what));
@@ -116,7 +118,8 @@ impl Manifest {
             _ => return unusable("was written by an older version of asofdb"),
         }
         match serde_json::from_slice(body) {
-            Ok(manifest) => Ok(Stored::Known(Box::new(manifest))),
+            // It is written back as of this version.
+            Ok(manifest) => Ok(Stored::Known(Box::new(Manifest { version: MANIFEST_VERSION, ..manifest }))),
             Err(e) => unusable(&e.to_string()),
         }
     }

@@ -1,16 +1,14 @@
 //! The bytes of a run file: encoded, digested block by block, written.
 
+use super::coding::properties;
 use super::error::RunError;
-use super::meta::{DIGEST_BLOCK_BYTES, RunFormat, SPARSE_ROWS};
+use super::meta::{DIGEST_BLOCK_BYTES, RunFormat};
 use crate::disk::{DiskError, DiskFile};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::writer::FileWriter;
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::file::properties::{WriterProperties, WriterVersion};
-use parquet::schema::types::ColumnPath;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -80,7 +78,20 @@ impl Write for Sink {
 #[allow(clippy::large_enum_variant)]
 enum Writer {
     Ipc(FileWriter<Sink>),
+    /// Waits for the first chunk, which says how columns are encoded.
+    Waiting(Sink, SchemaRef),
     Parquet(ArrowWriter<Sink>),
+    /// After beginning a file failed.
+    Failed,
+}
+
+impl Writer {
+    /// The writer of a Parquet file that begins with `first`.
+    fn begun(self, first: Option<&RecordBatch>) -> Result<Writer, RunError> {
+        let Writer::Waiting(sink, schema) = self else { return Ok(self) };
+        let properties = properties(first)?;
+        Ok(Writer::Parquet(ArrowWriter::try_new(sink, schema, Some(properties))?))
+    }
 }
 
 /// Encodes chunks into a file.
@@ -109,27 +120,32 @@ impl Encoder {
         };
         let writer = match format {
             RunFormat::Ipc => FileWriter::try_new(sink, schema).map(Writer::Ipc).map_err(RunError::from),
-            RunFormat::Parquet => ArrowWriter::try_new(sink, schema.clone(), Some(properties()))
-                .map(Writer::Parquet)
-                .map_err(RunError::from),
+            RunFormat::Parquet => Ok(Writer::Waiting(sink, schema.clone())),
         };
         let writer = writer.map_err(|e| cause(&failure, e))?;
         Ok(Encoder { writer, failure })
     }
 
     pub fn write(&mut self, chunk: &RecordBatch) -> Result<(), RunError> {
+        if let Writer::Waiting(..) = self.writer {
+            let waiting = std::mem::replace(&mut self.writer, Writer::Failed);
+            self.writer = waiting.begun(Some(chunk)).map_err(|e| cause(&self.failure, e))?;
+        }
         let written = match &mut self.writer {
             Writer::Ipc(w) => w.write(chunk).map_err(RunError::from),
             Writer::Parquet(w) => w.write(chunk).and_then(|()| w.flush()).map_err(RunError::from),
+            Writer::Waiting(..) | Writer::Failed => Err(not_begun()),
         };
         written.map_err(|e| cause(&self.failure, e))
     }
 
     /// Writes the footer and syncs.
     pub fn finish(self) -> Result<Written, RunError> {
-        let sink = match self.writer {
+        let writer = self.writer.begun(None).map_err(|e| cause(&self.failure, e))?;
+        let sink = match writer {
             Writer::Ipc(mut w) => w.finish().and_then(|()| w.into_inner()).map_err(RunError::from),
             Writer::Parquet(w) => w.into_inner().map_err(RunError::from),
+            Writer::Waiting(..) | Writer::Failed => Err(not_begun()),
         };
         let sink = sink.and_then(|mut sink| {
             sink.flush_block().map_err(ArrowError::from)?;
@@ -147,33 +163,6 @@ fn cause(failure: &Failure, said: RunError) -> RunError {
     failure.map_or(said, RunError::Disk)
 }
 
-/// Bytes of distinct values of a chunk up to which a column has a dictionary.
-const DICTIONARY_BYTES_MAX: usize = 32 << 10;
-
-/// What a compressed page may have at most of its bytes without compression, else it is not compressed.
-const COMPRESSION_RATIO_MAX: f64 = 0.9;
-
-fn properties() -> WriterProperties {
-    let mut builder = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_max_row_group_row_count(Some(usize::MAX))
-        .set_data_page_row_count_limit(SPARSE_ROWS)
-        .set_write_batch_size(SPARSE_ROWS)
-        // Pages of the second version stay as they are where compression gains too little for its time.
-        .set_writer_version(WriterVersion::PARQUET_2_0)
-        .set_data_page_v2_compression_ratio_threshold(COMPRESSION_RATIO_MAX)
-        // A look-up of one key decodes the whole dictionary of each column it reads.
-        .set_dictionary_page_size_limit(DICTIONARY_BYTES_MAX)
-        .set_statistics_enabled(parquet::file::properties::EnabledStatistics::None);
-    for name in ["key_no", "valid_from", "system", "commit", "position", "event_time"] {
-        let path = ColumnPath::from(name);
-        builder = builder
-            .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED)
-            .set_column_dictionary_enabled(path, false);
-    }
-    let key = ColumnPath::from("key");
-    builder
-        .set_column_encoding(key.clone(), Encoding::DELTA_BYTE_ARRAY)
-        .set_column_dictionary_enabled(key, false)
-        .build()
+fn not_begun() -> RunError {
+    RunError::Encoder("the file could not be begun".into())
 }

@@ -22,6 +22,14 @@ pub enum RunError {
         /// What is wrong.
         what: String,
     },
+    /// A newer version of asofdb wrote the run.
+    #[error("{}: was written by a newer version of asofdb, in form {form}", file.display())]
+    Newer {
+        /// The run file.
+        file: PathBuf,
+        /// Its form.
+        form: u32,
+    },
     /// A column widened in a way that the stored values cannot follow: the digits or the form that
     /// the source sent are only in the log.
     #[error("column {column} widened from {} to {}, which needs the events of the log", from.name(), to.name())]

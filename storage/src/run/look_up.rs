@@ -73,7 +73,11 @@ impl RunReader {
                 prepared.wanted.iter().map(|c| column(*c)).collect::<Result<Vec<_>, _>>().map(Some)
             }
             Decoded::Parquet(_) if rows.end - rows.start > FEW_ROWS => Ok(None),
-            Decoded::Parquet(parquet) => parquet.few(self.file(), &prepared.wanted, chunk, part),
+            Decoded::Parquet(parquet) => {
+                let n = part.len();
+                let read = |needed: &[usize]| parquet.few(self.file(), needed, chunk, part);
+                self.derivings(parquet)[chunk].few(&prepared.wanted, n, read)
+            }
         }
     }
 

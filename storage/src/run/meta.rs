@@ -1,5 +1,6 @@
 //! What the manifest knows of a run, and what stands in the sidecar file beside it.
 
+use super::derive::Derivations;
 use super::error::RunError;
 use crate::event::Op;
 use crate::id::TableId;
@@ -11,6 +12,10 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a run file that one digest covers. A block is checked before a byte of it is parsed.
 pub const DIGEST_BLOCK_BYTES: usize = 256 * 1024;
+
+/// Form of the runs that are written: in the second, columns of a chunk may follow from others
+/// ([`Derivations`]), and decimals may stand in columns of 64 bits. Those of the first are read too.
+pub const RUN_FORM: u32 = 2;
 
 /// Rows between two keys of the sparse key index of a run, and of a page of a Parquet file: a look-up of one
 /// key reads a page of each column.
@@ -164,6 +169,9 @@ pub struct RunMeta {
     pub table: TableId,
     /// Encoding of the file.
     pub format: RunFormat,
+    /// See [`RUN_FORM`].
+    #[serde(default = "first_form")]
+    pub form: u32,
     /// 0 for runs written from memory, higher for merged ones; the writer's caller decides.
     pub level: u8,
     /// Version of the table's schema that the image columns have.
@@ -191,6 +199,11 @@ pub struct RunMeta {
     /// SHA-256 of the sidecar file, which holds the digests of the blocks of the run file.
     #[serde(with = "hex_bytes")]
     pub digest: Vec<u8>,
+}
+
+/// Runs did not always say their form.
+fn first_form() -> u32 {
+    1
 }
 
 impl RunMeta {
@@ -240,6 +253,9 @@ pub struct ChunkMeta {
     pub continues: bool,
     /// Spans of times and commits.
     pub spans: TimeSpans,
+    /// How columns are had that follow from others in this chunk.
+    #[serde(default, skip_serializing_if = "Derivations::is_empty")]
+    pub derived: Derivations,
 }
 
 /// Key of one row of a run.

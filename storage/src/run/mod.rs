@@ -7,6 +7,8 @@
 
 mod cache;
 mod check;
+mod coding;
+mod derive;
 mod encode;
 mod error;
 mod input;
@@ -19,18 +21,20 @@ mod packing;
 mod page;
 mod parquet;
 mod read;
+mod reduce;
 mod sort;
 mod sparse;
 mod widen;
 mod write;
 
 pub use cache::ColumnCache;
+pub use derive::{Clock, Derivation, Derivations, Rows};
 pub use error::RunError;
 pub use input::MergeInput;
 pub use merge::merge_runs;
 pub use meta::{
-    ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, MinMax, RunFlags, RunFormat, RunMeta, SPARSE_ROWS,
-    Sidecar, SparseKey, TimeSpans, run_of_file,
+    ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, MinMax, RUN_FORM, RunFlags, RunFormat, RunMeta,
+    SPARSE_ROWS, Sidecar, SparseKey, TimeSpans, run_of_file,
 };
 pub use order::EventOrder;
 pub use read::{RunBatches, RunReader};

@@ -2,6 +2,7 @@
 
 use super::cache::ColumnCache;
 use super::check::CheckedFile;
+use super::derive::Deriving;
 use super::error::RunError;
 use super::ipc::IpcFile;
 use super::look_up::Prepared;
@@ -23,6 +24,7 @@ pub struct RunReader {
     sidecar: Sidecar,
     file: CheckedFile,
     decoded: OnceLock<Decoded>,
+    derivings: OnceLock<Arc<[Deriving]>>,
     cache: Arc<ColumnCache>,
     /// The keys that were decoded last, with the number of their first row: a look-up needs the same
     /// ones for both ends of its rows.
@@ -53,7 +55,8 @@ impl RunReader {
     /// other runs of the store.
     ///
     /// # Errors
-    /// [`RunError::Damaged`] if a file is missing, of another length, or not what the manifest says.
+    /// [`RunError::Damaged`] if a file is missing, of another length, or not what the manifest says;
+    /// [`RunError::Newer`].
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -67,6 +70,9 @@ impl RunReader {
             }
         };
         let (path, side) = (dir.join(meta.file_name()), dir.join(meta.sidecar_name()));
+        if meta.form > RUN_FORM {
+            return Err(RunError::Newer { file: path, form: meta.form });
+        }
         present(&side)?;
         present(&path)?;
         let sidecar = Sidecar::decode(&disk.read(&side)?, meta, &side)?;
@@ -77,6 +83,7 @@ impl RunReader {
             sidecar,
             file,
             decoded: OnceLock::new(),
+            derivings: OnceLock::new(),
             cache,
             last_keys: Mutex::new(None),
             last_prepared: Mutex::new(None),
@@ -165,7 +172,11 @@ impl RunReader {
             }
             Decoded::Parquet(parquet) => {
                 let wanted = indices(parquet.schema(), columns);
-                Box::new(parts.flat_map(move |(group, rows)| parquet.batches(&file, &wanted, group, rows)))
+                let derivings = self.derivings(&parquet);
+                Box::new(parts.flat_map(move |(group, rows)| {
+                    let read = |needed: &[usize]| parquet.batches(&file, needed, group, rows);
+                    derivings[group].clone().batches(&wanted, read)
+                }))
             }
         };
         Ok(batches)
@@ -191,15 +202,28 @@ impl RunReader {
             }
             Decoded::Parquet(parquet) => {
                 let wanted = indices(parquet.schema(), columns);
+                let derivings = self.derivings(&parquet);
                 Box::new(parts.flat_map(move |(group, rows)| -> RunBatches {
                     match fresh() {
-                        Ok(file) => parquet.decoded(&file, &wanted, group, rows),
+                        Ok(file) => derivings[group]
+                            .clone()
+                            .batches(&wanted, |needed| parquet.decoded(&file, needed, group, rows)),
                         Err(e) => Box::new(std::iter::once(Err(e))),
                     }
                 }))
             }
         };
         self.with_constants(columns, batches)
+    }
+
+    /// What is needed to derive columns, by chunk.
+    pub(super) fn derivings(&self, parquet: &ParquetFile) -> Arc<[Deriving]> {
+        let make = || {
+            let (constants, schema) = (Arc::new(self.meta.constants.clone()), parquet.schema());
+            let chunks = self.sidecar.chunks.iter();
+            chunks.map(|c| Deriving::new(&c.derived, &constants, schema)).collect()
+        };
+        self.derivings.get_or_init(make).clone()
     }
 
     fn with_constants(&self, columns: &[&str], batches: RunBatches) -> Result<RunBatches, RunError> {

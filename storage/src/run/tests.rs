@@ -2,6 +2,7 @@
 
 mod crash;
 mod damage;
+mod derive;
 mod document;
 mod files;
 mod look_up;

@@ -1,15 +1,17 @@
 //! Writing a run: numbered keys, chunks that end with a key, digests as the bytes go out.
 
+use super::derive::{Derivations, is_narrow, narrow_name};
 use super::encode::Encoder;
 use super::error::RunError;
 use super::meta::*;
+use super::reduce::{DERIVED, Reduced, reduce};
 use crate::disk::Disk;
 use crate::event::columns::{OP_FULL, OP_LEAVES, OP_MASK, OP_PREVIOUS_DELETED};
 use crate::event::{EventColumns, Op, event_schema};
 use crate::id::TableId;
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
-use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array};
+use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array, new_null_array};
 use arrow::compute::{concat_batches, max, min};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use std::collections::VecDeque;
@@ -78,11 +80,7 @@ impl<'d> RunWriter<'d> {
         let temporary = dir.join(&temporary_names(spec.id)[0]);
         remove_if_any(disk, &temporary)?;
         let file = disk.create(&temporary)?;
-        let all = event_schema(schema);
-        let mut fields: Vec<Arc<Field>> =
-            all.fields().iter().filter(|f| !constants.contains_key(f.name())).cloned().collect();
-        fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
-        let file_schema = Arc::new(Schema::new(fields));
+        let file_schema = file_schema(spec.format, schema, &constants);
         Ok(RunWriter {
             disk,
             dir: dir.to_owned(),
@@ -169,30 +167,47 @@ impl<'d> RunWriter<'d> {
         for row in (0..events.len()).step_by(SPARSE_ROWS) {
             self.keys.push(SparseKey { row: first_row + row as u64, key: keys.value(row).to_vec() });
         }
+        let first_key_no = numbers.value(0);
+        let (chunk, derived) = self.stored(events, numbers)?;
         self.chunks.push(ChunkMeta {
             first_row,
             rows: events.len() as u64,
             first_key: keys.value(0).to_vec(),
-            first_key_no: numbers.value(0),
+            first_key_no,
             continues,
             spans,
+            derived,
         });
         self.meta.spans = Some(self.meta.spans.map_or(spans, |s| s.join(spans)));
         self.meta.flags = self.meta.flags.join(flags_of(events));
         self.meta.rows += events.len() as u64;
         let moved = |op: &u8| op & OP_MASK == Op::MovedAway as u8;
         self.meta.moved_away += events.op().values().iter().filter(|op| moved(op)).count() as u64;
-        let batch = events.batch();
+        self.encoder.write(&chunk)
+    }
+
+    /// A chunk as the file has it, and how the columns are had that are not in it.
+    fn stored(
+        &self,
+        events: &EventColumns,
+        numbers: UInt32Array,
+    ) -> Result<(RecordBatch, Derivations), RunError> {
+        let mut reduced = match self.spec.format {
+            RunFormat::Ipc => Reduced::default(),
+            RunFormat::Parquet => reduce(events, |name| self.constants.contains_key(name))?,
+        };
+        reduced.columns.insert("key_no".into(), Arc::new(numbers));
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.file_schema.fields().len());
-        for field in &self.file_schema.fields()[..self.file_schema.fields().len() - 1] {
-            let column = batch.column_by_name(field.name());
-            columns.push(
-                column.cloned().ok_or_else(|| RunError::NotEvents(format!("{} is missing", field.name())))?,
-            );
+        for field in self.file_schema.fields() {
+            let own = reduced.columns.remove(field.name());
+            let column = own.or_else(|| events.batch().column_by_name(field.name()).cloned());
+            let column = match column {
+                None if is_narrow(field.name()) => Some(new_null_array(field.data_type(), events.len())),
+                column => column,
+            };
+            columns.push(column.ok_or_else(|| RunError::NotEvents(format!("{} is missing", field.name())))?);
         }
-        columns.push(Arc::new(numbers));
-        let batch = RecordBatch::try_new(self.file_schema.clone(), columns)?;
-        self.encoder.write(&batch)
+        Ok((RecordBatch::try_new(self.file_schema.clone(), columns)?, reduced.derivations))
     }
 
     fn number_keys(&mut self, events: &EventColumns) -> Result<UInt32Array, RunError> {
@@ -235,6 +250,7 @@ impl<'d> RunWriter<'d> {
             id: self.spec.id,
             table: self.spec.table,
             format: self.spec.format,
+            form: RUN_FORM,
             level: self.spec.level,
             schema_version: self.schema_version,
             rows: self.meta.rows,
@@ -280,6 +296,25 @@ fn remove_if_any(disk: &dyn Disk, path: &Path) -> Result<(), RunError> {
 /// Names of the run file and of its sidecar until both are synced.
 fn temporary_names(id: u64) -> [String; 2] {
     [format!("run-{id:012}.tmp"), format!("run-{id:012}.sum.tmp")]
+}
+
+/// Columns of a run file. In Parquet those that may follow from others may be NULL, and decimals may
+/// stand in columns of 64 bits.
+fn file_schema(format: RunFormat, schema: &TableSchema, constants: &Constants) -> SchemaRef {
+    let all = event_schema(schema);
+    let mut fields: Vec<Arc<Field>> = Vec::new();
+    for field in all.fields().iter().filter(|f| !constants.contains_key(f.name())) {
+        let derived = format == RunFormat::Parquet && DERIVED.contains(&field.name().as_str());
+        fields.push(match derived {
+            true => Arc::new(field.as_ref().clone().with_nullable(true)),
+            false => field.clone(),
+        });
+        if format == RunFormat::Parquet && matches!(field.data_type(), DataType::Decimal128(_, _)) {
+            fields.push(Arc::new(Field::new(narrow_name(field.name()), DataType::Int64, true)));
+        }
+    }
+    fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
+    Arc::new(Schema::new(fields))
 }
 
 fn key_column(batch: &RecordBatch) -> Result<&BinaryArray, RunError> {

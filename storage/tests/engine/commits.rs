@@ -139,13 +139,13 @@ fn an_older_manifest_is_as_good_as_none_and_a_newer_one_is_refused() {
     drop(engine);
     let newer = disk.settled_copy();
     change_manifest(&newer, |body| {
-        assert!(body.contains("\"version\":2,"), "{body}");
-        body.replacen("\"version\":2,", "\"version\":3,\"unknown\":1,", 1)
+        assert!(body.contains("\"version\":3,"), "{body}");
+        body.replacen("\"version\":3,", "\"version\":4,\"unknown\":1,", 1)
     });
     let opened = Engine::open_with(Path::new("/store"), OpenMode::Write, options(1000), components(&newer));
     assert!(opened.expect_err("a newer version").message.contains("newer version"));
     change_manifest(&disk, |body| {
-        let body = body.replacen("\"version\":2,", "\"version\":1,", 1);
+        let body = body.replacen("\"version\":3,", "\"version\":1,", 1);
         let at = body.find("\"commits\":{").expect("a list");
         let end = at + body[at..].find('}').expect("its end") + 1;
         format!("{}\"commits\":[]{}", &body[..at], &body[end..])

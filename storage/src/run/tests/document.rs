@@ -38,6 +38,30 @@ fn the_document_names_every_field_and_size_of_runs() {
     for name in &found {
         assert!(section().contains(&format!("`{name}`")), "the section on runs does not name `{name}`");
     }
+    for name in [
+        "derived",
+        "copy",
+        "of",
+        "plus",
+        "per",
+        "rows",
+        "all",
+        "authored",
+        "written",
+        "else",
+        "line",
+        "by",
+        "valid",
+        "system",
+        "later",
+        "at",
+        "steps",
+        "narrow",
+        "operation",
+    ] {
+        assert!(section().contains(&format!("`{name}`")), "the section on runs does not name `{name}`");
+    }
+    assert!(section().contains(&format!("now {RUN_FORM}; 1 if it is missing")));
     for (number, what) in [
         (DIGEST_BLOCK_BYTES, "bytes of the run file"),
         (SPARSE_ROWS, "rows of a chunk"),
