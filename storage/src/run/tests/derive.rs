@@ -92,6 +92,19 @@ fn through(batch: &RecordBatch) -> BTreeMap<String, Derivation> {
             assert_eq!(&column[0], &expected.slice(part.start as usize, (part.end - part.start) as usize));
         }
     }
+    let fields = batch.schema();
+    let names: Vec<&str> = fields.fields().iter().map(|f| f.name().as_str()).collect();
+    for row in [0, batch.num_rows() / 2, batch.num_rows() - 1] {
+        let keys = batch.column(0).as_binary::<i32>();
+        let key = keys.value(row);
+        let found = reader.rows_of_key(key, &names).expect("a look-up").expect("rows");
+        let start = (0..keys.len()).find(|i| keys.value(*i) == key).expect("the key");
+        for field in found.schema().fields().iter().filter(|f| f.name() != "key_no") {
+            let expected = batch.column_by_name(field.name()).expect("a column");
+            let expected = expected.slice(start, found.num_rows());
+            assert_eq!(found.column_by_name(field.name()), Some(&expected), "{} of a key", field.name());
+        }
+    }
     assert_eq!(reader.chunks().len(), 1);
     reader.chunks()[0].derived.clone()
 }
