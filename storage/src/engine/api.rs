@@ -296,7 +296,8 @@ impl Snapshot {
     }
 
     /// Answers a question that yields many rows, as streams that may run on threads of their own.
-    /// Rows of one key never straddle streams; batches hold about 8,192 rows.
+    /// Rows of one key never straddle streams; batches hold about 8,192 rows, and more where no column is
+    /// asked for.
     ///
     /// # Errors
     /// `Invalid`, `Damaged`, `Io`; later ones come out of the streams.

@@ -119,7 +119,9 @@ impl Shared {
         };
         shared.open_runs(mode != OpenMode::Read)?;
         let start = floor.map_or(Start::Oldest, Start::After);
-        shared.replay_frames(log.read_from(start)?, mode != OpenMode::Read)?;
+        // Reading from a frame on reads that frame, which may be large.
+        let news = (log.last() != floor).then(|| log.read_from(start)).transpose()?;
+        shared.replay_frames(news.into_iter().flatten(), mode != OpenMode::Read)?;
         if mode != OpenMode::Read {
             let last_at = shared.view().commit_at.unwrap_or(i64::MIN);
             *locked(&shared.writer) = Some(Writer { log, last_at, in_doubt: false });

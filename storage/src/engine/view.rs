@@ -4,7 +4,7 @@ use super::catalog::Catalog;
 use super::commits::CommitRecord;
 use super::error::Error;
 use super::memory::MemoryBatch;
-use super::scan::{Names, SortedSource, StoredTruncate};
+use super::scan::{Names, SortedSource, StoredTruncate, Tapes};
 use crate::id::TableId;
 use crate::schema::TableMeta;
 use crate::time::CommitSeq;
@@ -34,6 +34,8 @@ pub(crate) struct TableView {
     /// Oldest first.
     pub memory: Vec<Arc<MemoryBatch>>,
     pub truncates: Arc<Vec<StoredTruncate>>,
+    /// How the sources interleave, once it was found out.
+    pub tapes: Tapes,
 }
 
 impl TableView {

@@ -76,6 +76,11 @@ impl Gather {
         self.rows += 1;
     }
 
+    /// Adds rows of which nothing is gathered.
+    pub fn count(&mut self, rows: usize) {
+        self.rows += rows;
+    }
+
     /// Keeps a text for gathered column `i`; returns what to pick for it until the next batch is made.
     pub fn make(&mut self, i: usize, text: &str) -> (u32, u32) {
         self.made.resize(self.names.len(), Vec::new());

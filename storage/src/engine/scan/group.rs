@@ -1,10 +1,13 @@
 //! The events of one key after the other, merged over all sources.
 
+use super::gather::internal;
 use super::loaded::Loaded;
 use super::source::{BatchIter, SortedSource};
-use crate::engine::error::Error;
+use crate::engine::error::{Error, ErrorKind};
 use crate::key::key_prefix;
 use crate::schema::TableSchema;
+use arrow::compute::concat_batches;
+use arrow::datatypes::Schema;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,13 +29,11 @@ pub(crate) struct MergeOrder {
 }
 
 impl MergeOrder {
-    /// Rule B3 over two events of one key, ascending.
-    pub fn compare(&self, a: (&Loaded, usize), b: (&Loaded, usize)) -> Ordering {
+    /// Rule B3 over two events of one key with the same valid time and tie-breaks, ascending.
+    fn compare_rest(&self, a: (&Loaded, usize), b: (&Loaded, usize)) -> Ordering {
         let ((x, i), (y, j)) = (a, b);
-        x.valid_from(i)
-            .cmp(&y.valid_from(j))
-            .then_with(|| x.ties(i).cmp(&y.ties(j)))
-            .then_with(|| if self.system_declared { x.system(i).cmp(&y.system(j)) } else { Ordering::Equal })
+        let system = || if self.system_declared { x.system(i).cmp(&y.system(j)) } else { Ordering::Equal };
+        system()
             .then_with(|| self.rank(x.origin(i)).cmp(&self.rank(y.origin(j))))
             .then_with(|| x.position(i).cmp(&y.position(j)))
             .then_with(|| x.ordinal(i).cmp(&y.ordinal(j)))
@@ -43,26 +44,54 @@ impl MergeOrder {
     }
 }
 
+/// What rule B3 compares where valid time and tie-breaks are the same.
+const REST_COLUMNS: [&str; 4] = ["system", "origin", "position", "ordinal"];
+
 struct Cursor {
     batches: BatchIter,
+    /// Number of the source.
+    source: usize,
+    /// The row of the source that comes after the current batch.
+    next_row: usize,
     slot: u32,
     row: u32,
     len: u32,
-    /// First bytes of the key of the current row, kept only where there are other cursors.
-    prefix: u128,
     done: bool,
+}
+
+/// Where a loaded batch comes from.
+#[derive(Clone, Debug)]
+struct Provenance {
+    source: usize,
+    rows: Range<usize>,
+    /// The batch with the columns of [`REST_COLUMNS`], once they were needed.
+    rest: Option<Arc<Loaded>>,
+}
+
+/// Loads what is seldom compared when it is.
+struct Late {
+    sources: Vec<Arc<dyn SortedSource>>,
+    columns: Vec<String>,
+    schema: Arc<TableSchema>,
 }
 
 /// Iterates over the keys of a set of sources; see [`Groups::next`].
 pub(crate) struct Groups {
     cursors: Vec<Cursor>,
+    /// First bytes of the key of the current row of each cursor, kept only where there are several.
+    prefixes: Vec<u128>,
     slots: Vec<Arc<Loaded>>,
+    /// Of the slots that cursors loaded; those that were added stand behind.
+    origins: Vec<Option<Provenance>>,
     order: MergeOrder,
+    late: Option<Late>,
     /// Cursors that stand at the least key.
     least: Vec<usize>,
-    /// Ends of the events of each contributing source within the group, for merging.
-    parts: Vec<usize>,
+    /// Starts and ends of what is left of each contributing source within the group, for merging.
+    parts: Vec<(usize, usize)>,
     scratch: Vec<Event>,
+    /// Whether some cursor came to its end.
+    ended: bool,
 }
 
 impl Groups {
@@ -76,18 +105,27 @@ impl Groups {
         order: MergeOrder,
     ) -> Result<Groups, Error> {
         let mut groups = Groups::empty(order);
-        for (source, range) in sources.iter().zip(ranges).filter(|(_, r)| !r.is_empty()) {
+        for (i, (source, range)) in sources.iter().zip(ranges).enumerate().filter(|(_, (_, r))| !r.is_empty())
+        {
             let batches = source.scan(columns, range.clone(), schema)?;
-            groups.cursors.push(Cursor { batches, slot: u32::MAX, row: 0, len: 0, prefix: 0, done: false });
+            let cursor = Cursor {
+                batches,
+                source: i,
+                next_row: range.start,
+                slot: u32::MAX,
+                row: 0,
+                len: 0,
+                done: false,
+            };
+            groups.cursors.push(cursor);
         }
         for i in 0..groups.cursors.len() {
             groups.load(i)?;
         }
         groups.cursors.retain(|c| !c.done);
+        groups.ended = false;
         if groups.cursors.len() > 1 {
-            for i in 0..groups.cursors.len() {
-                groups.cursors[i].prefix = groups.prefix(i);
-            }
+            groups.prefixes = (0..groups.cursors.len()).map(|i| groups.prefix(i)).collect();
         }
         Ok(groups)
     }
@@ -96,27 +134,61 @@ impl Groups {
     pub fn empty(order: MergeOrder) -> Groups {
         Groups {
             cursors: Vec::new(),
+            prefixes: Vec::new(),
             slots: Vec::new(),
+            origins: Vec::new(),
             order,
+            late: None,
             least: Vec::new(),
             parts: Vec::new(),
             scratch: Vec::new(),
+            ended: false,
         }
     }
 
     /// Puts the events of one key into `events`, newest first; `batches` are all of it, each of one source.
-    pub fn add_key(&mut self, batches: impl IntoIterator<Item = Loaded>, events: &mut Vec<Event>) {
+    pub fn add_key(
+        &mut self,
+        batches: impl IntoIterator<Item = Loaded>,
+        events: &mut Vec<Event>,
+    ) -> Result<(), Error> {
         events.clear();
         self.parts.clear();
         for loaded in batches {
-            let (slot, rows) = (self.slots.len() as u32, loaded.len() as u32);
-            events.extend((0..rows).map(|row| Event { slot, row }));
-            self.parts.push(events.len());
+            let (slot, start) = (self.slots.len() as u32, events.len());
+            events.extend((0..loaded.len() as u32).map(|row| Event { slot, row }));
+            if events.len() > start {
+                self.parts.push((start, events.len()));
+            }
             self.slots.push(Arc::new(loaded));
         }
-        if self.parts.len() > 1 {
-            self.merge(events);
+        if self.parts.len() > 1 { self.merge(events) } else { Ok(()) }
+    }
+
+    /// To learn nothing but the order of the events of several sources.
+    pub fn of_order(
+        sources: &[Arc<dyn SortedSource>],
+        ranges: &[Range<usize>],
+        schema: &Arc<TableSchema>,
+        order: MergeOrder,
+    ) -> Result<Groups, Error> {
+        let mut columns = vec!["key", "key_no", "valid_from"];
+        if sources.iter().any(|s| s.traits().ties) {
+            columns.push("ties");
         }
+        let columns: Vec<String> = columns.into_iter().map(str::to_owned).collect();
+        let mut groups = Groups::new(sources, ranges, &columns, schema, order)?;
+        groups.late = Some(Late {
+            sources: sources.to_vec(),
+            columns: ["key_no"].iter().chain(&REST_COLUMNS).map(|c| (*c).to_owned()).collect(),
+            schema: schema.clone(),
+        });
+        Ok(groups)
+    }
+
+    /// The number of the source that a batch was loaded from by a cursor.
+    pub fn source(&self, slot: u32) -> usize {
+        self.origins[slot as usize].as_ref().map_or(0, |o| o.source)
     }
 
     /// The loaded batch that events with this slot number are rows of.
@@ -143,44 +215,68 @@ impl Groups {
     /// the end.
     pub fn next(&mut self, events: &mut Vec<Event>) -> Result<bool, Error> {
         events.clear();
-        if self.cursors.len() == 1 {
-            self.take(0, events)?;
-        } else {
-            if self.cursors.is_empty() {
-                return Ok(false);
-            }
-            self.find_least();
-            self.parts.clear();
-            for n in 0..self.least.len() {
-                let i = self.least[n];
-                self.take(i, events)?;
-                self.cursors[i].prefix = self.prefix(i);
-                self.parts.push(events.len());
-            }
-            if self.parts.len() > 1 {
-                self.merge(events);
+        match self.cursors.len() {
+            0 => return Ok(false),
+            1 => self.take(0, events)?,
+            _ => {
+                self.find_least();
+                self.parts.clear();
+                for n in 0..self.least.len() {
+                    let (i, start) = (self.least[n], events.len());
+                    self.take(i, events)?;
+                    self.prefixes[i] = self.prefix(i);
+                    self.parts.push((start, events.len()));
+                }
+                if self.parts.len() > 1 {
+                    self.merge(events)?;
+                }
             }
         }
-        self.cursors.retain(|c| !c.done);
+        if self.ended {
+            self.drop_ended();
+        }
         Ok(!events.is_empty())
+    }
+
+    fn drop_ended(&mut self) {
+        self.ended = false;
+        let mut done = self.cursors.iter().map(|c| c.done);
+        self.prefixes.retain(|_| !done.next().unwrap_or(false));
+        self.cursors.retain(|c| !c.done);
     }
 
     /// Finds the cursors at the least key; prefixes decide nearly always.
     fn find_least(&mut self) {
-        let key = |c: &Cursor| self.slots[c.slot as usize].key(c.row as usize);
-        self.least.clear();
-        self.least.push(0);
-        for i in 1..self.cursors.len() {
-            let (c, best) = (&self.cursors[i], &self.cursors[self.least[0]]);
-            match c.prefix.cmp(&best.prefix).then_with(|| key(c).cmp(key(best))) {
-                Ordering::Less => {
-                    self.least.clear();
-                    self.least.push(i);
-                }
-                Ordering::Equal => self.least.push(i),
-                Ordering::Greater => {}
-            }
+        let mut least = u128::MAX;
+        for prefix in &self.prefixes {
+            least = least.min(*prefix);
         }
+        self.least.clear();
+        self.least.extend((0..self.prefixes.len()).filter(|i| self.prefixes[*i] == least));
+        if self.least.len() > 1 {
+            self.keep_least_keys();
+        }
+    }
+
+    /// Leaves those of `least` whose whole key is the least one.
+    fn keep_least_keys(&mut self) {
+        let key = |i: usize| {
+            let c = &self.cursors[i];
+            self.slots[c.slot as usize].key(c.row as usize)
+        };
+        let mut best = key(self.least[0]);
+        let mut kept = 1;
+        for n in 1..self.least.len() {
+            let i = self.least[n];
+            match key(i).cmp(best) {
+                Ordering::Greater => continue,
+                Ordering::Equal => {}
+                Ordering::Less => (best, kept) = (key(i), 0),
+            }
+            self.least[kept] = i;
+            kept += 1;
+        }
+        self.least.truncate(kept);
     }
 
     fn prefix(&self, i: usize) -> u128 {
@@ -191,17 +287,13 @@ impl Groups {
     /// Takes all rows of the current key of one cursor; they may go on in its next batch.
     fn take(&mut self, i: usize, events: &mut Vec<Event>) -> Result<(), Error> {
         let c = &self.cursors[i];
-        if c.done {
-            return Ok(());
-        }
         let number = self.slots[c.slot as usize].key_numbers()[c.row as usize];
         loop {
             let c = &mut self.cursors[i];
-            let numbers = self.slots[c.slot as usize].key_numbers();
-            while c.row < c.len && numbers[c.row as usize] == number {
-                events.push(Event { slot: c.slot, row: c.row });
-                c.row += 1;
-            }
+            let numbers = &self.slots[c.slot as usize].key_numbers()[c.row as usize..];
+            let rows = numbers.iter().take_while(|n| **n == number).count() as u32;
+            events.extend((c.row..c.row + rows).map(|row| Event { slot: c.slot, row }));
+            c.row += rows;
             if c.row < c.len {
                 return Ok(());
             }
@@ -218,12 +310,18 @@ impl Groups {
             match c.batches.next().transpose()? {
                 None => {
                     c.done = true;
+                    self.ended = true;
                     return Ok(());
                 }
                 Some(batch) if batch.num_rows() == 0 => continue,
                 Some(batch) => {
                     let loaded = Loaded::new(batch)?;
                     (c.slot, c.row, c.len) = (self.slots.len() as u32, 0, loaded.len() as u32);
+                    let rows = c.next_row..c.next_row + loaded.len();
+                    c.next_row = rows.end;
+                    let origin = Provenance { source: c.source, rows, rest: None };
+                    self.origins.resize(self.slots.len(), None);
+                    self.origins.push(Some(origin));
                     self.slots.push(Arc::new(loaded));
                     return Ok(());
                 }
@@ -232,34 +330,62 @@ impl Groups {
     }
 
     /// Merges the parts of `events`, each newest first. Parts are few and mostly tiny.
-    fn merge(&mut self, events: &mut Vec<Event>) {
-        let mut heads: Vec<(usize, usize)> = Vec::with_capacity(self.parts.len());
-        let mut start = 0;
-        for end in &self.parts {
-            heads.push((start, *end));
-            start = *end;
-        }
-        self.scratch.clear();
-        while self.scratch.len() < events.len() {
-            let mut best: Option<usize> = None;
-            for (p, (at, end)) in heads.iter().enumerate() {
-                if at == end {
-                    continue;
-                }
-                let newer = best.is_none_or(|b| {
-                    let (x, y) = (events[*at], events[heads[b].0]);
-                    let at = |e: Event| (&*self.slots[e.slot as usize], e.row as usize);
-                    self.order.compare(at(x), at(y)) == Ordering::Greater
-                });
-                if newer {
-                    best = Some(p);
+    fn merge(&mut self, events: &mut Vec<Event>) -> Result<(), Error> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        while self.parts.len() > 1 {
+            let mut best = 0;
+            for p in 1..self.parts.len() {
+                if self.is_newer(events[self.parts[p].0], events[self.parts[best].0])? {
+                    best = p;
                 }
             }
-            let Some(best) = best else { break };
-            self.scratch.push(events[heads[best].0]);
-            heads[best].0 += 1;
+            let (at, end) = &mut self.parts[best];
+            scratch.push(events[*at]);
+            *at += 1;
+            if at == end {
+                self.parts.swap_remove(best);
+            }
         }
-        std::mem::swap(events, &mut self.scratch);
+        for (at, end) in &self.parts {
+            scratch.extend_from_slice(&events[*at..*end]);
+        }
+        std::mem::swap(events, &mut scratch);
+        self.scratch = scratch;
+        Ok(())
+    }
+
+    /// Whether `a` comes after `b`, of the same key, by rule B3.
+    fn is_newer(&mut self, a: Event, b: Event) -> Result<bool, Error> {
+        let ((x, i), (y, j)) = ((self.loaded(a.slot), a.row as usize), (self.loaded(b.slot), b.row as usize));
+        let order = x.valid_from(i).cmp(&y.valid_from(j)).then_with(|| x.ties(i).cmp(&y.ties(j)));
+        if order != Ordering::Equal {
+            return Ok(order == Ordering::Greater);
+        }
+        if self.late.is_none() {
+            return Ok(self.order.compare_rest((x, i), (y, j)) == Ordering::Greater);
+        }
+        let (x, y) = (self.rest(a.slot)?, self.rest(b.slot)?);
+        Ok(self.order.compare_rest((&x, i), (&y, j)) == Ordering::Greater)
+    }
+
+    /// The columns of [`REST_COLUMNS`] of a loaded batch.
+    fn rest(&mut self, slot: u32) -> Result<Arc<Loaded>, Error> {
+        let (Some(late), Some(origin)) = (&self.late, &mut self.origins[slot as usize]) else {
+            return Ok(self.slots[slot as usize].clone());
+        };
+        if let Some(rest) = &origin.rest {
+            return Ok(rest.clone());
+        }
+        let batches = late.sources[origin.source].scan(&late.columns, origin.rows.clone(), &late.schema)?;
+        let batches = batches.collect::<Result<Vec<_>, Error>>()?;
+        let schema = batches.first().map(|b| b.schema()).unwrap_or_else(|| Arc::new(Schema::empty()));
+        let rest = Arc::new(Loaded::new(concat_batches(&schema, &batches).map_err(internal)?)?);
+        if rest.len() != origin.rows.len() {
+            return Err(Error::new(ErrorKind::Damaged, "a source has another number of rows than it says"));
+        }
+        origin.rest = Some(rest.clone());
+        Ok(rest)
     }
 
     /// Keeps a batch that was loaded aside; returns its slot. It is forgotten by the next
@@ -276,10 +402,12 @@ impl Groups {
             return;
         }
         let mut kept = Vec::with_capacity(self.cursors.len());
+        let mut origins = Vec::with_capacity(self.cursors.len());
         for c in &mut self.cursors {
             kept.push(self.slots[c.slot as usize].clone());
+            origins.push(self.origins[c.slot as usize].take());
             c.slot = kept.len() as u32 - 1;
         }
-        self.slots = kept;
+        (self.slots, self.origins) = (kept, origins);
     }
 }

@@ -55,8 +55,18 @@ impl Loaded {
     pub fn new(batch: RecordBatch) -> Result<Loaded, Error> {
         let key_no = values::<UInt32Type>(&batch, "key_no")
             .ok_or_else(|| Error::new(ErrorKind::Damaged, "a sorted batch has no key numbers"))?;
+        Loaded::numbered(batch, key_no)
+    }
+
+    /// A batch whose key numbers nobody asks for.
+    pub fn without_keys(batch: RecordBatch) -> Result<Loaded, Error> {
+        Loaded::numbered(batch, Vec::new().into())
+    }
+
+    fn numbered(batch: RecordBatch, key_no: ScalarBuffer<u32>) -> Result<Loaded, Error> {
         let op = values::<UInt8Type>(&batch, "op");
-        if op.iter().flat_map(|o| o.iter()).any(|o| Op::from_u8(o & OP_MASK).is_none()) {
+        let last = op.iter().flat_map(|o| o.iter()).fold(0, |last, o| last.max(o & OP_MASK));
+        if last > Op::MovedAway as u8 {
             return Err(Error::new(ErrorKind::Damaged, "a sorted batch holds an unknown operation"));
         }
         Ok(Loaded {
@@ -117,6 +127,31 @@ impl Loaded {
 
     pub fn commit(&self, row: usize) -> u64 {
         self.commit.as_ref().map_or(0, |a| a[row])
+    }
+
+    /// See [`Loaded::valid_from`]; `None` if they were not loaded.
+    pub fn valid_times(&self) -> Option<&[i64]> {
+        self.valid_from.as_deref()
+    }
+
+    /// See [`Loaded::system`].
+    pub fn system_times(&self) -> Option<&[i64]> {
+        self.system.as_deref()
+    }
+
+    /// See [`Loaded::commit`].
+    pub fn commits(&self) -> Option<&[u64]> {
+        self.commit.as_deref()
+    }
+
+    /// Operations with their bits; `None` if they were not loaded.
+    pub fn ops(&self) -> Option<&[u8]> {
+        self.op.as_deref()
+    }
+
+    /// See [`Loaded::mask`].
+    pub fn masks(&self) -> Option<&ScalarBuffer<u64>> {
+        self.mask.as_ref()
     }
 
     pub fn op(&self, row: usize) -> Op {

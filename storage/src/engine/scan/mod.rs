@@ -3,6 +3,7 @@
 mod batches;
 mod cast;
 mod events;
+mod fold;
 mod gather;
 mod group;
 mod intervals;
@@ -16,6 +17,7 @@ mod rows;
 mod same;
 mod single;
 mod source;
+mod tape;
 mod values;
 
 pub(crate) use cast::{cast_batch, extend_batch};
@@ -24,3 +26,4 @@ pub(crate) use lineage::{Names, StoredTruncate, truncates_of_source};
 pub(crate) use open_rows::KeysOf;
 pub(crate) use plan::TableScan;
 pub(crate) use source::{BatchIter, SortedSource, Traits};
+pub(crate) use tape::Tapes;

@@ -75,13 +75,13 @@ impl TableScan {
         let ranges: Vec<_> = sources.iter().map(|s| 0..s.rows()).collect();
         let schema = Arc::new(self.meta.schema().clone());
         let groups = Groups::new(sources, &ranges, &columns.map(str::to_owned), &schema, self.order.clone())?;
-        Ok(KeysOf { groups, events: Vec::new() })
+        Ok(KeysOf { groups: Box::new(groups), events: Vec::new() })
     }
 }
 
 /// See [`TableScan::keys_of`].
 pub(crate) struct KeysOf {
-    groups: Groups,
+    groups: Box<Groups>,
     events: Vec<Event>,
 }
 

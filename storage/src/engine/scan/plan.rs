@@ -1,12 +1,14 @@
 //! From a question to streams: which columns to load, how to divide the keys, which fold to run.
 
 use super::batches::Batches;
+use super::fold::{FoldScan, Input, can_gather};
 use super::gather::Gather;
 use super::group::{Groups, MergeOrder};
 use super::intervals::IntervalScan;
 use super::lineage::Histories;
 use super::rows::{Qualifier, RowsScan};
 use super::source::{SortedSource, Traits};
+use super::tape::{Follower, SOURCES_MAX};
 use crate::engine::error::{Error, ErrorKind};
 use crate::engine::request::{Bounds, KeyFilter, ScanKind, ScanRequest, ScanStream};
 use crate::engine::view::{TableView, View};
@@ -118,12 +120,12 @@ impl TableScan {
         with_images(names, projection)
     }
 
-    /// Divides all rows into up to `n` parts that share no key.
-    fn divide(&self, n: usize) -> Result<Vec<Vec<Range<usize>>>, Error> {
-        let Some(largest) = self.sources.iter().max_by_key(|s| s.rows()) else { return Ok(Vec::new()) };
+    /// Divides all rows of some sources into up to `n` parts that share no key.
+    fn divide(sources: &[Arc<dyn SortedSource>], n: usize) -> Result<Vec<Vec<Range<usize>>>, Error> {
+        let Some(largest) = sources.iter().max_by_key(|s| s.rows()) else { return Ok(Vec::new()) };
         let splits = if n > 1 && largest.rows() > 4096 { largest.split_keys(n)? } else { Vec::new() };
-        let mut parts = vec![Vec::with_capacity(self.sources.len()); splits.len() + 1];
-        for source in &self.sources {
+        let mut parts = vec![Vec::with_capacity(sources.len()); splits.len() + 1];
+        for source in sources {
             let mut start = 0;
             for (i, key) in splits.iter().enumerate() {
                 let end = source.lower_bound(key)?.max(start);
@@ -144,7 +146,7 @@ impl TableScan {
     fn parts(&self, request: &ScanRequest) -> Result<Vec<Part>, Error> {
         match &request.keys {
             KeyFilter::All => {
-                let parts = self.divide(request.partitions)?;
+                let parts = TableScan::divide(&self.sources, request.partitions)?;
                 Ok(parts.into_iter().map(|p| (p, KeyFilter::All)).collect())
             }
             some => self.key_parts(some),
@@ -161,10 +163,12 @@ impl TableScan {
             return keys.iter().map(|k| Ok((self.key_ranges(k)?, KeyFilter::All))).collect();
         }
         let (Some(first), Some(last)) = (keys.first(), keys.last()) else { return Ok(Vec::new()) };
+        // The least key behind the last one; a source need not have that.
+        let after = [last.as_slice(), &[0]].concat();
         let ranges = self
             .sources
             .iter()
-            .map(|s| Ok(s.lower_bound(first)?..s.find_key(last)?.end))
+            .map(|s| Ok(s.lower_bound(first)?..s.lower_bound(&after)?))
             .collect::<Result<Vec<_>, Error>>()?;
         Ok(vec![(ranges, KeyFilter::Keys(keys))])
     }
@@ -189,6 +193,10 @@ impl TableScan {
             let rows = self.rows_of_keys(&keys, bounds, &request.projection, &request.schema)?;
             return Ok(vec![rows]);
         }
+        let plain = request.keys == KeyFilter::All && !self.needs_histories();
+        if plain && self.sources.len() <= SOURCES_MAX && can_gather(&request.projection) {
+            return self.fold_rows(request, bounds);
+        }
         let qualifier = Qualifier::new(bounds, &self.traits());
         let by_key = request.keys != KeyFilter::All;
         let columns = self.row_columns(&request.projection, qualifier.columns(), by_key);
@@ -208,6 +216,62 @@ impl TableScan {
             })));
         }
         Ok(joined(streams, by_key))
+    }
+
+    /// The rows at a point of all keys, where the plain fold does.
+    fn fold_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
+        let counts = |n: &usize| !Qualifier::excludes(&bounds, &self.sources[*n].traits());
+        let live: Vec<usize> = (0..self.sources.len()).filter(counts).collect();
+        let sources: Vec<_> = live.iter().map(|n| self.sources[*n].clone()).collect();
+        let divide = || TableScan::divide(&sources, request.partitions);
+        if live.is_empty() {
+            return Ok(Vec::new());
+        }
+        if live.len() == 1 {
+            let parts = divide()?.into_iter();
+            let stream = |ranges: Vec<_>| self.fold_part(request, bounds, &live, &ranges, None);
+            return parts.map(stream).collect();
+        }
+        let rows = sources.iter().map(|s| s.rows()).sum();
+        let tape = self.parts.tapes.find(&live, rows, &self.order.ranks, request.partitions, divide)?;
+        let stream = |part: usize| {
+            let follower = Follower::new(tape.clone(), part, &self.sources, &request.schema, &self.order)?;
+            self.fold_part(request, bounds, &tape.members, &tape.parts[part].ranges, Some(follower))
+        };
+        (0..tape.parts.len()).map(stream).collect()
+    }
+
+    /// One part of it: the given rows of some sources.
+    fn fold_part(
+        &self,
+        request: &ScanRequest,
+        bounds: Bounds,
+        members: &[usize],
+        ranges: &[Range<usize>],
+        follower: Option<Follower>,
+    ) -> Result<ScanStream, Error> {
+        let input = |(n, range): (&usize, &Range<usize>)| {
+            let source = &self.sources[*n];
+            let traits = source.traits();
+            let qualifier = Qualifier::new(bounds, &[traits]);
+            let mut names: BTreeSet<&str> = ["op"].into();
+            names.extend(qualifier.columns());
+            if follower.is_none() {
+                names.insert("key_no");
+            }
+            if traits.partial && !request.projection.is_empty() {
+                names.insert("mask");
+            }
+            let columns = with_images(names, &request.projection);
+            let batches = match Qualifier::excludes(&bounds, &traits) {
+                true => None,
+                false => Some(source.scan(&columns, range.clone(), &request.schema)?),
+            };
+            Ok(Input::new(batches, qualifier))
+        };
+        let inputs = members.iter().zip(ranges).map(input).collect::<Result<Vec<_>, Error>>()?;
+        let gather = Gather::new(&request.schema, &request.projection, &[])?;
+        Ok(Box::new(FoldScan::new(inputs, follower, &request.projection, gather)))
     }
 
     fn scan_histories(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {

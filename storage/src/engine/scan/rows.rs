@@ -9,6 +9,7 @@ use super::loaded::Loaded;
 use crate::engine::error::Error;
 use crate::engine::request::Bounds;
 use crate::event::Op;
+use crate::event::columns::OP_MASK;
 use crate::id::ColumnId;
 use crate::time::FOREVER;
 use arrow::array::RecordBatch;
@@ -34,6 +35,31 @@ impl Qualifier {
             system: any(&|t| t.system.1 > bounds.system),
             commit: any(&|t| t.commit.1 > bounds.commit.0),
         }
+    }
+
+    /// Whether no event with these traits counts.
+    pub fn excludes(bounds: &Bounds, traits: &super::source::Traits) -> bool {
+        traits.valid_from.0 > bounds.valid
+            || traits.system.0 > bounds.system
+            || traits.commit.0 > bounds.commit.0
+    }
+
+    /// What each event does to the row of its key: [`NOTHING`], [`WRITES`] or [`ENDS`].
+    pub fn effects(&self, batch: &Loaded, effects: &mut Vec<u8>) {
+        effects.clear();
+        match batch.ops() {
+            Some(ops) => effects.extend(ops.iter().map(|op| EFFECTS[(op & OP_MASK) as usize])),
+            None => effects.resize(batch.len(), WRITES),
+        }
+        if self.bounded {
+            for (row, effect) in effects.iter_mut().enumerate() {
+                *effect *= self.counts(batch, row) as u8;
+            }
+            return;
+        }
+        keep(effects, batch.valid_times().filter(|_| self.valid), self.bounds.valid);
+        keep(effects, batch.system_times().filter(|_| self.system), self.bounds.system);
+        keep(effects, batch.commits().filter(|_| self.commit), self.bounds.commit.0);
     }
 
     /// Names of the columns that the checks read.
@@ -62,6 +88,23 @@ impl Qualifier {
         }
         (!self.system || batch.system(row) <= self.bounds.system)
             && (!self.commit || batch.commit(row) <= self.bounds.commit.0)
+    }
+}
+
+/// The event does not count.
+pub(crate) const NOTHING: u8 = 0;
+/// The event makes the row be there and writes columns.
+pub(crate) const WRITES: u8 = 1;
+/// The event ends the row.
+pub(crate) const ENDS: u8 = 2;
+
+/// Effects by number of [`Op`]; truncates are found elsewhere, and batches with other numbers refused.
+const EFFECTS: [u8; OP_MASK as usize + 1] = [WRITES, WRITES, WRITES, WRITES, ENDS, NOTHING, ENDS, NOTHING];
+
+/// Takes their effect from the events whose time is after `last`.
+fn keep<T: Ord + Copy>(effects: &mut [u8], times: Option<&[T]>, last: T) {
+    for (effect, time) in effects.iter_mut().zip(times.unwrap_or_default()) {
+        *effect &= ((*time <= last) as u8).wrapping_neg();
     }
 }
 

@@ -50,7 +50,7 @@ impl<'a> KeyReader<'a> {
                 batches.push(Loaded::new(batch)?);
             }
         }
-        self.groups.add_key(batches, events);
+        self.groups.add_key(batches, events)?;
         Ok(!events.is_empty())
     }
 }

@@ -143,7 +143,7 @@ fn pages_of_every_type_give_what_a_scan_gives() {
 #[test]
 fn a_flipped_bit_never_makes_a_wrong_answer() {
     // Several blocks: what opening reads must not be all that is checked.
-    let (schema, sorted) = many(16_000);
+    let (schema, sorted) = many(20_000);
     // Neither column has a dictionary, reading which would check other blocks than those of the pages.
     let names = ["valid_from"];
     let shown = sorted.project(&[0, 1]).expect("two columns");
