@@ -18,7 +18,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// How often what is flushed at once may be in memory before commits wait.
-const MEMORY_TIMES_MAX: usize = 3;
+const MEMORY_TIMES_MAX: usize = 2;
 /// Events that take as long to read from the log as the frame of one commit.
 const EVENTS_FOR_COMMIT: usize = 20;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
@@ -170,6 +170,10 @@ impl Shared {
         self.store_manifest(&mut next, &view.commits)?;
         *manifest = next;
         self.keyed.behind.store(true, Ordering::SeqCst);
+        if self.options.index {
+            // A worker that waits for work without an end learns that the index is behind.
+            self.signal.wake();
+        }
         self.replace_tables(|tables| {
             for (id, parts, run) in written {
                 replace_memory(tables, id, &parts, None);

@@ -2,6 +2,7 @@
 
 use super::columns::{META_COLUMNS, OP_FULL, OP_LEAVES, OP_PREVIOUS_DELETED, event_schema};
 use super::head::Op;
+use super::marks::Marks;
 use super::row::{RowError, RowView};
 use super::sparse::Sparse;
 use crate::id::ColumnId;
@@ -43,6 +44,9 @@ pub fn decode_rows<'a>(
 
 struct Builder<'s> {
     schema: &'s TableSchema,
+    /// Place in the key by column; [`NO_KEY`] for columns that are not in it. None if the key has more than
+    /// [`KEY_COLUMNS_MAX`] columns or there is none.
+    key_places: Vec<u8>,
     key: BinaryBuilder,
     key_scratch: Vec<u8>,
     cells_scratch: Vec<(ColumnId, Cell<'static>)>,
@@ -71,18 +75,29 @@ struct Builder<'s> {
     images: Vec<ImageBuilder>,
 }
 
-/// Reserves one bit per column; words are little-endian.
-fn set_bit(words: &mut Vec<u8>, i: usize) {
-    if words.len() <= i / 8 {
-        words.resize((i / 64 + 1) * 8, 0);
+/// Key columns that are taken on the way through the cells of a row.
+const KEY_COLUMNS_MAX: usize = 8;
+/// Stands for no place in the key.
+const NO_KEY: u8 = u8::MAX;
+
+fn key_places(schema: &TableSchema) -> Vec<u8> {
+    if schema.key.is_empty() || schema.key.len() > KEY_COLUMNS_MAX {
+        return Vec::new();
     }
-    words[i / 8] |= 1 << (i % 8);
+    let mut places = vec![NO_KEY; schema.columns.len()];
+    for (place, id) in schema.key.iter().enumerate() {
+        if let Some(at) = places.get_mut(id.0 as usize) {
+            *at = place as u8;
+        }
+    }
+    places
 }
 
 impl<'s> Builder<'s> {
     fn new(schema: &'s TableSchema, rows: usize) -> Builder<'s> {
         Builder {
             schema,
+            key_places: key_places(schema),
             key: BinaryBuilder::with_capacity(rows, rows * 24),
             key_scratch: Vec::new(),
             cells_scratch: Vec::new(),
@@ -127,12 +142,40 @@ impl<'s> Builder<'s> {
                 return Ok(());
             }
         }
+        if !self.key_places.is_empty() && row.head.op != Op::Truncate {
+            return self.push_passing(row, context);
+        }
         let mut cells = recycle(std::mem::take(&mut self.cells_scratch));
         for cell in row.cells() {
             cells.push(cell?);
         }
         self.push_one(row, context, row.head.op, &cells)?;
         self.cells_scratch = recycle(cells);
+        Ok(())
+    }
+
+    /// Takes the cells of a row of a table with a key as they come.
+    fn push_passing(&mut self, row: &RowView<'_>, context: FrameContext) -> Result<(), RowError> {
+        let op = row.head.op;
+        let full = row.head.full || op.ends_row();
+        let (mut key, mut marks, mut next) = ([Cell::Null; KEY_COLUMNS_MAX], Marks::new(full), 0);
+        for cell in row.cells() {
+            let (id, cell) = cell?;
+            let at = id.0 as usize;
+            self.push_image(next, at, &cell)?;
+            next = at + 1;
+            marks.add(at, &cell, full);
+            let place = self.key_places[at];
+            if place != NO_KEY {
+                key[place as usize] = cell;
+            }
+        }
+        self.images[next..].iter_mut().for_each(ImageBuilder::append_null);
+        self.key_scratch.clear();
+        key[..self.schema.key.len()].iter().for_each(|cell| put_key_cell(&mut self.key_scratch, cell));
+        self.key.append_value(&self.key_scratch);
+        self.push_head(row, context, op, full, marks.leaves);
+        self.push_marks(marks, full);
         Ok(())
     }
 
@@ -143,9 +186,34 @@ impl<'s> Builder<'s> {
         op: Op,
         cells: &[(ColumnId, Cell<'_>)],
     ) -> Result<(), RowError> {
-        let head = &row.head;
-        let full = head.full || op.ends_row();
+        let full = row.head.full || op.ends_row();
         self.push_key(op, cells);
+        let (mut marks, mut next) = (Marks::new(full), 0);
+        for (id, cell) in cells {
+            let at = id.0 as usize;
+            self.push_image(next, at, cell)?;
+            next = at + 1;
+            marks.add(at, cell, full);
+        }
+        self.images[next..].iter_mut().for_each(ImageBuilder::append_null);
+        self.push_head(row, context, op, full, marks.leaves);
+        self.push_marks(marks, full);
+        Ok(())
+    }
+
+    /// Appends a cell to column `at`, and NULL to those from `next` up to it.
+    #[inline]
+    fn push_image(&mut self, next: usize, at: usize, cell: &Cell<'_>) -> Result<(), RowError> {
+        let Some(image) = self.images.get_mut(at) else {
+            return Err(RowError { what: "column beyond the schema", at });
+        };
+        image.append(cell)?;
+        self.images[next..at].iter_mut().for_each(ImageBuilder::append_null);
+        Ok(())
+    }
+
+    fn push_head(&mut self, row: &RowView<'_>, context: FrameContext, op: Op, full: bool, leaves: bool) {
+        let head = &row.head;
         self.valid_from.push(head.valid_from.unwrap_or(context.commit_at));
         self.valid_to.push(head.valid_to);
         self.system.push(head.system.unwrap_or(context.commit_at));
@@ -153,7 +221,6 @@ impl<'s> Builder<'s> {
         let mut bits = op as u8;
         bits |= if full { OP_FULL } else { 0 };
         bits |= if head.previous_deleted { OP_PREVIOUS_DELETED } else { 0 };
-        let leaves = !full && cells.iter().any(|(_, c)| matches!(c, Cell::Leaves(_)));
         bits |= if leaves { OP_LEAVES } else { 0 };
         self.op.push(bits);
         self.origin.push(head.origin.0);
@@ -171,7 +238,15 @@ impl<'s> Builder<'s> {
         let identified = !head.token.is_empty() || head.operation_id.is_some();
         self.content.append(identified.then(|| content_hash(head.op, row.cell_bytes())));
         self.push_previous(row, op);
-        self.push_cells(cells, full)
+    }
+
+    fn push_marks(&mut self, mut marks: Marks, full: bool) {
+        if full {
+            marks.full_rest(self.schema.mask_words());
+        }
+        self.mask.push(marks.mask);
+        self.mask_rest.append((!marks.rest.is_empty()).then_some(&marks.rest));
+        self.unknown.append((!marks.unknown.is_empty()).then_some(&marks.unknown));
     }
 
     fn push_key(&mut self, op: Op, cells: &[(ColumnId, Cell<'_>)]) {
@@ -203,48 +278,6 @@ impl<'s> Builder<'s> {
             }
             _ => self.previous.append(None),
         }
-    }
-
-    fn push_cells(&mut self, cells: &[(ColumnId, Cell<'_>)], full: bool) -> Result<(), RowError> {
-        let (mut mask, mut rest, mut unknown) = (if full { u64::MAX } else { 0 }, Vec::new(), Vec::new());
-        let mut next = 0;
-        for (id, cell) in cells {
-            let at = id.0 as usize;
-            let Some(image) = self.images.get_mut(at) else {
-                return Err(RowError { what: "column beyond the schema", at });
-            };
-            image.append(cell)?;
-            self.images[next..at].iter_mut().for_each(ImageBuilder::append_null);
-            next = at + 1;
-            if !full && matches!(cell, Cell::Leaves(_)) {
-                set_bit(&mut unknown, at);
-            }
-            match (cell, at) {
-                (Cell::Unknown, 0..64) => {
-                    mask &= !(1 << at);
-                    set_bit(&mut unknown, at);
-                }
-                (Cell::Unknown, _) => set_bit(&mut unknown, at),
-                (_, 0..64) => mask |= 1 << at,
-                _ => set_bit(&mut rest, at - 64),
-            }
-        }
-        self.images[next..].iter_mut().for_each(ImageBuilder::append_null);
-        if full
-            && self.schema.columns.len() > 64
-            && cells.iter().any(|(id, c)| *c == Cell::Unknown && id.0 >= 64)
-        {
-            rest = vec![0xff; (self.schema.mask_words() - 1) * 8];
-            for (id, _) in cells.iter().filter(|(id, c)| *c == Cell::Unknown && id.0 >= 64) {
-                rest[(id.0 as usize - 64) / 8] &= !(1 << (id.0 % 8));
-            }
-        } else if full {
-            rest.clear();
-        }
-        self.mask.push(mask);
-        self.mask_rest.append((!rest.is_empty()).then_some(&rest));
-        self.unknown.append((!unknown.is_empty()).then_some(&unknown));
-        Ok(())
     }
 
     fn finish(mut self) -> RecordBatch {

@@ -8,6 +8,7 @@
 pub mod columns;
 mod decode;
 mod head;
+mod marks;
 mod row;
 mod sparse;
 

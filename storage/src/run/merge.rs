@@ -152,6 +152,8 @@ pub(crate) struct Merge<'a> {
     inputs: Vec<MergeInput>,
     /// Where each input stands; `None` once it is used up.
     cursors: Vec<Option<Cursor>>,
+    /// Packed key of the row at each cursor; the greatest there is for inputs that are used up.
+    packed: Vec<u128>,
     schema: &'a TableSchema,
     target: SchemaRef,
     order: EventOrder<'a>,
@@ -188,6 +190,7 @@ impl<'a> Merge<'a> {
         let mut merge = Merge {
             packing: packing_of(&inputs),
             cursors: inputs.iter().map(|_| None).collect(),
+            packed: vec![u128::MAX; inputs.len()],
             inputs,
             schema,
             order,
@@ -205,6 +208,7 @@ impl<'a> Merge<'a> {
     /// Puts the cursor of input `i` before its next row that is not in the current batch.
     fn load(&mut self, i: usize) -> Result<(), RunError> {
         let next = self.inputs[i].next(self.schema, &self.target, self.order, &self.packing)?;
+        self.packed[i] = next.as_ref().map_or(u128::MAX, |batch| batch.rows[0].prefix);
         self.cursors[i] = next.map(|batch| Cursor { batch: Arc::new(batch), row: 0, slot: None });
         Ok(())
     }
@@ -238,8 +242,9 @@ impl<'a> Merge<'a> {
 
     /// The input whose next row comes first; the first of several that have the same event.
     fn least(&self) -> Option<usize> {
+        let least = self.packed.iter().fold(u128::MAX, |least, packed| least.min(*packed));
         let mut best: Option<(usize, &Cursor)> = None;
-        for (i, cursor) in self.cursors.iter().enumerate() {
+        for (i, cursor) in self.cursors.iter().enumerate().filter(|(i, _)| self.packed[*i] == least) {
             let Some(c) = cursor else { continue };
             let first = match best {
                 None => true,
@@ -274,6 +279,7 @@ impl<'a> Merge<'a> {
         if cursor.row == cursor.batch.rows.len() {
             return self.load(i);
         }
+        self.packed[i] = cursor.batch.rows[cursor.row].prefix;
         self.cursors[i] = Some(cursor);
         Ok(())
     }
