@@ -34,14 +34,18 @@ impl Shared {
         std::thread::scope(|scope| {
             let mut merger: Option<ScopedJoinHandle<'_, ()>> = None;
             while !self.stopping.load(Ordering::SeqCst) {
-                let merging = merger.as_ref().is_some_and(|m| !m.is_finished());
-                let behind = self.keyed.behind.load(Ordering::SeqCst) && !merging;
+                let behind = self.options.index && self.keyed.behind.load(Ordering::SeqCst);
                 let work = self.signal.wait_for_work(&self.stopping, behind.then_some(INDEX_PATIENCE));
                 if self.stopping.load(Ordering::SeqCst) {
                     break;
                 }
+                // A merger that has woken this thread may not have ended yet: then it is looked at again.
+                let merging = merger.as_ref().is_some_and(|m| !m.is_finished());
                 if !work {
-                    self.bring_up_index(&|| self.stopping.load(Ordering::SeqCst) || self.signal.has_work());
+                    if !merging {
+                        let stop = || self.stopping.load(Ordering::SeqCst) || self.signal.has_work();
+                        self.bring_up_index(&stop);
+                    }
                     continue;
                 }
                 let flushed = self.free_memory();

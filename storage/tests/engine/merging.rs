@@ -140,7 +140,9 @@ fn commits_do_not_wait_for_merging_behind_them() {
     let engine = open(&disk).expect("open");
     let status = engine.status().expect("status");
     assert_eq!(status.commit, last);
-    assert!(status.tables[0].runs < 8, "{} runs", status.tables[0].runs);
+    // Of flushed runs fewer than eight are left, of merged ones fewer than four a level; without merges there
+    // would be more than twenty.
+    assert!(status.tables[0].runs < 8 + 2 * 3, "{} runs", status.tables[0].runs);
 }
 
 #[test]
