@@ -2,10 +2,10 @@
 //! table changes here, so that a message that is refused leaves no trace in its schema.
 
 use super::fit::fit;
-use super::table::{TableIntake, key_name};
+use super::table::{Slot, TableIntake, key_name};
 use crate::change::{Change, Column};
 use asofdb_storage::event::Op;
-use asofdb_storage::value::Cell;
+use asofdb_storage::value::{Cell, ColumnType};
 use std::ops::Range;
 
 /// Why a message is refused.
@@ -98,18 +98,19 @@ fn push_image<'a>(
             }
             cell => cell,
         };
-        let cell = match table.slots[slot as usize].declared {
-            None => cell,
-            Some(_) => fitted(table, slot, cell)?,
-        };
-        cells.push((slot, cell));
+        cells.push((slot, fitted(table, slot, cell)?));
     }
     Ok(())
 }
 
+/// A cell as its column has it, if a type is declared.
+#[inline]
 fn fitted<'a>(table: &TableIntake, slot: u32, cell: Cell<'a>) -> Result<Cell<'a>, Refusal> {
     let s = &table.slots[slot as usize];
-    let Some(ty) = s.declared else { return Ok(cell) };
+    s.declared.map_or(Ok(cell), |ty| fitted_to(ty, s, cell))
+}
+
+fn fitted_to<'a>(ty: ColumnType, s: &Slot, cell: Cell<'a>) -> Result<Cell<'a>, Refusal> {
     fit(cell, ty).ok_or_else(|| {
         let mut shown = String::new();
         asofdb_storage::value::write_text(&mut shown, &cell);

@@ -191,7 +191,8 @@ pub(crate) fn numbers(array: &ArrayRef) -> Result<ScalarBuffer<i64>, RunError> {
     }
 }
 
-fn of_numbers(
+/// A column of 64-bit numbers or times.
+pub(crate) fn of_numbers(
     values: ScalarBuffer<i64>,
     nulls: Option<NullBuffer>,
     ty: &DataType,

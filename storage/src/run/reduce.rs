@@ -1,6 +1,6 @@
 //! What a chunk need not store: which of its columns follow from others.
 
-use super::derive::{Clock, Derivation, Derivations, Rows, clock, narrow_name, numbers, place};
+use super::derive::{Clock, Derivation, Derivations, Rows, clock, narrow_name, numbers, of_numbers, place};
 use super::error::RunError;
 use crate::event::columns::OP_MASK;
 use crate::event::{EventColumns, Op};
@@ -158,7 +158,7 @@ impl Chunk<'_> {
         }
         let Some((_, of, base)) = best else { return Ok(Vec::new()) };
         let own = values.iter().zip(base.iter()).map(|(a, b)| a.wrapping_sub(*b)).collect();
-        let own = of_type(own, actual.nulls().cloned(), actual.data_type())?;
+        let own = of_numbers(own, actual.nulls().cloned(), actual.data_type())?;
         let derivation = Derivation::Plus { of: of.to_owned() };
         Ok(vec![Proposal { derivation, own: Some((name.to_owned(), own)) }])
     }
@@ -308,15 +308,6 @@ fn line(rows: &[usize], times: &[i64], positions: &[u64], low: u64, high: u64) -
         }
     }
     at
-}
-
-fn of_type(
-    values: ScalarBuffer<i64>,
-    nulls: Option<NullBuffer>,
-    ty: &DataType,
-) -> Result<ArrayRef, RunError> {
-    let data = ArrayData::builder(ty.clone()).len(values.len()).add_buffer(values.into_inner()).nulls(nulls);
-    Ok(make_array(data.build()?))
 }
 
 /// Bits that a difference takes.

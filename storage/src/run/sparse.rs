@@ -2,6 +2,7 @@
 //! before. Each is varint rows since the last one, varint shared bytes, varint other bytes, those bytes.
 
 use super::meta::{SparseKey, hex_bytes};
+use super::page::varint;
 use crate::event::put_varint;
 use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -34,32 +35,20 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<SparseK
     }
 }
 
-fn unpack(mut bytes: &[u8]) -> Option<Vec<SparseKey>> {
+fn unpack(bytes: &[u8]) -> Option<Vec<SparseKey>> {
     let mut keys: Vec<SparseKey> = Vec::new();
-    while !bytes.is_empty() {
-        let rows = varint(&mut bytes)?;
-        let (shared, other) = (varint(&mut bytes)?, varint(&mut bytes)?);
+    let mut at = 0;
+    while at < bytes.len() {
+        let mut number = || varint(bytes, &mut at).ok();
+        let (rows, shared, other) = (number()?, number()?, number()?);
         let (shared, other) = (usize::try_from(shared).ok()?, usize::try_from(other).ok()?);
-        let (suffix, rest) = bytes.split_at_checked(other)?;
+        let suffix = bytes.get(at..at.checked_add(other)?)?;
+        at += other;
         let last = keys.last();
         let mut key = last.map_or(&[][..], |k| &k.key).get(..shared)?.to_vec();
         key.extend_from_slice(suffix);
         let row = last.map_or(0, |k| k.row).checked_add(rows)?;
         keys.push(SparseKey { row, key });
-        bytes = rest;
     }
     Some(keys)
-}
-
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut n = 0u64;
-    for shift in (0..64).step_by(7) {
-        let (b, rest) = bytes.split_first()?;
-        *bytes = rest;
-        n |= u64::from(b & 0x7f) << shift;
-        if *b < 0x80 {
-            return Some(n);
-        }
-    }
-    None
 }
