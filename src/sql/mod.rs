@@ -27,6 +27,7 @@ mod plan;
 mod reader;
 mod relation;
 mod scan;
+mod scan_metrics;
 mod scan_name;
 mod session;
 mod settings;

@@ -6,7 +6,8 @@ use super::error::{SqlError, storage_error};
 use super::keys::{candidates, is_null, put_part, value_of};
 use super::left_rows::{grown, sliced};
 use super::per_row::{Clock, PerRowJoin, PerRowSpec, describe};
-use asofdb_storage::engine::{Bounds, PointRequest};
+use super::scan_metrics::with_counts;
+use asofdb_storage::engine::{Bounds, PointRequest, ScanCounts};
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::time::{AxisType, CommitSeq};
 use async_trait::async_trait;
@@ -26,7 +27,9 @@ use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
@@ -107,6 +110,7 @@ struct PerRowExec {
     exprs: Arc<Exprs>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    counts: Arc<ScanCounts>,
 }
 
 impl PerRowExec {
@@ -125,7 +129,8 @@ impl PerRowExec {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         let metrics = ExecutionPlanMetricsSet::new();
-        PerRowExec { input, spec, exprs, properties: Arc::new(properties), metrics }
+        let counts = Arc::default();
+        PerRowExec { input, spec, exprs, properties: Arc::new(properties), metrics, counts }
     }
 }
 
@@ -180,22 +185,23 @@ impl ExecutionPlan for PerRowExec {
         let (schema, spec, exprs) = (self.schema(), self.spec.clone(), self.exprs.clone());
         let (out, rows_max) = (schema.clone(), context.session_config().batch_size());
         let input = self.input.execute(partition, context)?;
+        let counts = self.counts.clone();
+        let time = metrics.elapsed_compute().clone();
         let stream = grown(input).and_then(move |batch| {
             let (schema, spec, exprs) = (out.clone(), spec.clone(), exprs.clone());
+            let (counts, time) = (counts.clone(), time.clone());
             async move {
-                let work = move || join_batch(&batch, &schema, &spec, &exprs);
+                let work = move || {
+                    let _timer = time.timer();
+                    join_batch(&batch, &schema, &spec, &exprs, &counts)
+                };
                 tokio::task::spawn_blocking(work)
                     .await
                     .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
             }
         });
         let stream = stream.map_ok(move |batch| sliced(batch, rows_max)).try_flatten();
-        let stream = stream.map(move |batch| {
-            if let Ok(batch) = &batch {
-                metrics.output_rows().add(batch.num_rows());
-            }
-            batch
-        });
+        let stream = stream.map(move |batch| batch.record_output(&metrics));
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             schema,
             datafusion::physical_plan::coop::make_cooperative(Box::pin(RecordBatchStreamAdapter::new(
@@ -206,7 +212,7 @@ impl ExecutionPlan for PerRowExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Some(with_counts(&self.metrics, &self.counts))
     }
 }
 
@@ -216,11 +222,12 @@ fn join_batch(
     schema: &SchemaRef,
     spec: &PerRowSpec,
     exprs: &Exprs,
+    counts: &Arc<ScanCounts>,
 ) -> Result<RecordBatch> {
     let (requests, rows_of) = point_requests(left, spec, exprs)?;
     let projection: Vec<ColumnId> = spec.shown.columns.iter().map(|c| c.id).collect();
     let (found, right) =
-        spec.context.reader.points(spec.meta.id, &requests, &projection).map_err(storage_error)?;
+        spec.context.reader.points(spec.meta.id, &requests, &projection, counts).map_err(storage_error)?;
     // Several questions of one left row differ only in how the key was once spelled.
     let mut left_rows = Vec::with_capacity(found.len());
     let mut right_rows = Vec::with_capacity(found.len());

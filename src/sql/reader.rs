@@ -2,7 +2,8 @@
 //! put something small in its place.
 
 use asofdb_storage::engine::{
-    Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanRequest, ScanStream, Snapshot,
+    Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanCounts, ScanRequest, ScanStream,
+    Snapshot,
 };
 use asofdb_storage::id::{ColumnId, TableId};
 use asofdb_storage::time::CommitSeq;
@@ -24,14 +25,15 @@ pub trait Reader: Debug + Send + Sync {
     fn commit_at_or_before(&self, at: i64) -> CommitSeq;
     /// Quarantined messages with the commit that stored each, oldest first.
     fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>, Error>;
-    /// Answers a question that yields many rows.
-    fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error>;
-    /// Answers many point questions in one pass.
+    /// Answers a question that yields many rows, counting what is read.
+    fn scan(&self, request: &ScanRequest, counts: &Arc<ScanCounts>) -> Result<Vec<ScanStream>, Error>;
+    /// Answers many point questions in one pass, counting what is read.
     fn points(
         &self,
         table: TableId,
         requests: &[PointRequest],
         projection: &[ColumnId],
+        counts: &Arc<ScanCounts>,
     ) -> Result<(Vec<u32>, RecordBatch), Error>;
 }
 
@@ -60,8 +62,8 @@ impl Reader for Snapshot {
         Snapshot::quarantine(self)
     }
 
-    fn scan(&self, request: &ScanRequest) -> Result<Vec<ScanStream>, Error> {
-        Snapshot::scan(self, request)
+    fn scan(&self, request: &ScanRequest, counts: &Arc<ScanCounts>) -> Result<Vec<ScanStream>, Error> {
+        Snapshot::scan_counted(self, request, counts)
     }
 
     fn points(
@@ -69,8 +71,9 @@ impl Reader for Snapshot {
         table: TableId,
         requests: &[PointRequest],
         projection: &[ColumnId],
+        counts: &Arc<ScanCounts>,
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
-        Snapshot::points(self, table, requests, projection)
+        Snapshot::points_counted(self, table, requests, projection, counts)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::error::storage_error;
 use super::reader::Reader;
-use asofdb_storage::engine::{ScanRequest, ScanStream};
+use super::scan_metrics::with_counts;
+use asofdb_storage::engine::{ScanCounts, ScanRequest, ScanStream};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -12,7 +13,9 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -35,6 +38,7 @@ pub(crate) struct ScanExec {
     fetch: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    counts: Arc<ScanCounts>,
     streams: Arc<Mutex<Vec<Option<ScanStream>>>>,
 }
 
@@ -68,6 +72,7 @@ impl ScanExec {
             fetch,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            counts: Arc::default(),
             streams: Arc::default(),
         }
     }
@@ -78,6 +83,7 @@ impl ScanExec {
 fn take_stream(
     reader: &dyn Reader,
     request: &ScanRequest,
+    counts: &Arc<ScanCounts>,
     streams: &Mutex<Vec<Option<ScanStream>>>,
     partition: usize,
 ) -> Result<Option<ScanStream>> {
@@ -86,7 +92,8 @@ fn take_stream(
         return Ok(Some(stream));
     }
     let fresh = streams.is_empty();
-    let mut made: Vec<_> = reader.scan(request).map_err(storage_error)?.into_iter().map(Some).collect();
+    let mut made: Vec<_> =
+        reader.scan(request, counts).map_err(storage_error)?.into_iter().map(Some).collect();
     let stream = made.get_mut(partition).and_then(Option::take);
     if fresh {
         made.resize_with(request.partitions.max(made.len()).max(1), || Some(Box::new(std::iter::empty())));
@@ -146,9 +153,11 @@ impl ExecutionPlan for ScanExec {
         let sender = builder.tx();
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let (reader, request, streams) = (self.reader.clone(), self.request.clone(), self.streams.clone());
+        let counts = self.counts.clone();
         let (convert, mut left) = (self.convert.clone(), self.fetch.unwrap_or(usize::MAX));
         builder.spawn_blocking(move || {
-            let Some(mut stream) = take_stream(reader.as_ref(), &request, &streams, partition)? else {
+            let Some(mut stream) = take_stream(reader.as_ref(), &request, &counts, &streams, partition)?
+            else {
                 return Ok(());
             };
             while left > 0 {
@@ -158,7 +167,7 @@ impl ExecutionPlan for ScanExec {
                 timer.done();
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
-                metrics.output_rows().add(batch.num_rows());
+                let batch = batch.record_output(&metrics);
                 // The query has gone: it was cancelled, or has enough rows.
                 if sender.blocking_send(Ok(batch)).is_err() {
                     break;
@@ -171,6 +180,6 @@ impl ExecutionPlan for ScanExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Some(with_counts(&self.metrics, &self.counts))
     }
 }

@@ -7,6 +7,7 @@ pub mod escape;
 mod files;
 mod json;
 mod mode;
+mod plan;
 mod table;
 #[cfg(test)]
 mod tests;

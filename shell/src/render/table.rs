@@ -3,6 +3,7 @@
 
 use super::cell::{is_number, write_cell};
 use super::escape::visible;
+use super::plan::{is_plan, write_plan};
 use super::{Options, Renderer, Sink};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -36,6 +37,8 @@ pub struct Table {
     head: Vec<Vec<String>>,
     tail: VecDeque<Vec<String>>,
     rows: usize,
+    /// The answer is a plan, which is no table.
+    plan: bool,
 }
 
 impl Table {
@@ -55,6 +58,7 @@ impl Table {
             head: Vec::new(),
             tail: VecDeque::new(),
             rows: 0,
+            plan: false,
         }
     }
 
@@ -182,10 +186,14 @@ impl Renderer for Table {
         self.names = schema.fields().iter().map(|f| visible(f.name()).into_owned()).collect();
         self.right = schema.fields().iter().map(|f| is_number(f.data_type())).collect();
         (self.head, self.tail, self.rows) = (Vec::new(), VecDeque::new(), 0);
+        self.plan = self.style == Style::Box && is_plan(schema);
         Ok(())
     }
 
     fn batch(&mut self, batch: &RecordBatch) -> io::Result<()> {
+        if self.plan {
+            return write_plan(&mut self.out, batch, self.width);
+        }
         for row in 0..batch.num_rows() {
             if self.is_in_the_middle(batch.num_rows() - row) {
                 self.rows += 1;
@@ -197,7 +205,10 @@ impl Renderer for Table {
     }
 
     fn end(&mut self) -> io::Result<Vec<String>> {
-        if self.names.is_empty() {
+        if self.plan {
+            self.out.flush()?;
+        }
+        if self.plan || self.names.is_empty() {
             return Ok(Vec::new());
         }
         let layout = self.layout();

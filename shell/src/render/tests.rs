@@ -185,3 +185,34 @@ fn every_mode_has_a_name() {
     }
     assert_eq!(Mode::NAMES.len(), <Mode as clap::ValueEnum>::value_variants().len());
 }
+
+fn plan(nullable: bool) -> RecordBatch {
+    let kinds: ArrayRef = Arc::new(StringArray::from(vec!["Plan with Metrics"]));
+    let scan = "Filter: a > 1, metrics=[output_rows=2]\n  AsofScan: w, valid=[latest], system=[latest], \
+                columns=[a], metrics=[output_rows=3, runs_read=1, runs_pruned=2]\n";
+    let plans: ArrayRef = Arc::new(StringArray::from(vec![scan]));
+    RecordBatch::try_from_iter_with_nullable([("plan_type", kinds, nullable), ("plan", plans, nullable)])
+        .unwrap()
+}
+
+#[test]
+fn a_plan_is_lines_that_are_broken_between_their_parts() {
+    let narrow = Options { width: Some(60), ..Options::default() };
+    let (text, notes) = shown(Mode::Table, &narrow, &[plan(false)]);
+    let wanted = "\
+Plan with Metrics:
+  Filter: a > 1, metrics=[output_rows=2]
+    AsofScan: w, valid=[latest], system=[latest],
+        columns=[a], metrics=[output_rows=3, runs_read=1,
+        runs_pruned=2]
+";
+    assert_eq!((text.as_str(), notes.len()), (wanted, 0));
+    let (text, _) = shown(Mode::Table, &Options::default(), &[plan(false)]);
+    assert!(text.lines().any(|l| l.starts_with("    AsofScan") && l.ends_with("runs_pruned=2]")), "{text}");
+}
+
+#[test]
+fn a_table_with_the_columns_of_a_plan_is_a_table() {
+    let (text, _) = shown(Mode::Table, &Options::default(), &[plan(true)]);
+    assert!(text.starts_with('\u{250c}') && text.contains("\\n"), "{text}");
+}

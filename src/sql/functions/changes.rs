@@ -11,7 +11,7 @@ use crate::sql::clock::Point;
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, storage_error};
 use crate::sql::table::{axis_type, column_fields};
-use asofdb_storage::engine::{Bounds, KeyFilter, PointRequest};
+use asofdb_storage::engine::{Bounds, KeyFilter, PointRequest, ScanCounts};
 use asofdb_storage::event::Op;
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
@@ -51,8 +51,8 @@ pub(crate) fn table(
     let schema = schema_of(&shown);
     let label = format!("changes({}), commits {from} to {to}", meta.name);
     let (context, out) = (context.clone(), schema.clone());
-    let make: Make = Arc::new(move || {
-        let feed = Feed::new(context.clone(), meta.clone(), out.clone(), from.0..=to.0)?;
+    let make: Make = Arc::new(move |counts| {
+        let feed = Feed::new(context.clone(), meta.clone(), out.clone(), from.0..=to.0, counts.clone())?;
         Ok(Box::new(feed) as Batches)
     });
     Ok(ComputedTable::provider(label, schema, make))
@@ -118,6 +118,7 @@ struct Feed {
     /// new key only, and the keys it became, which late events on it reach (rule B8).
     moved: BTreeMap<Vec<u8>, BTreeSet<u64>>,
     touches: VecDeque<Touch>,
+    counts: Arc<ScanCounts>,
 }
 
 /// The keys that each old key became.
@@ -145,6 +146,7 @@ impl Feed {
         meta: Arc<TableMeta>,
         schema: SchemaRef,
         commits: RangeInclusive<u64>,
+        counts: Arc<ScanCounts>,
     ) -> Result<Feed> {
         let infos = context.reader.commits().map_err(storage_error)?;
         // Events are read without their columns: only who was touched matters.
@@ -160,22 +162,27 @@ impl Feed {
             meta,
             schema,
             commits,
+            counts: counts.clone(),
         };
         if feed.commits.is_empty() {
             return Ok(feed);
         }
         let mut moves = Moves::default();
-        for batch in events(&feed.context, &feed.meta, &table_schema, none.clone(), KeyFilter::All, to)? {
+        for batch in
+            events(&feed.context, &feed.meta, &table_schema, none.clone(), KeyFilter::All, to, &counts)?
+        {
             feed.note_wide_touches(&batch.map_err(storage_error)?, &mut moves)?;
         }
         if !moves.0.is_empty() {
             let old_keys = KeyFilter::Keys(moves.0.keys().cloned().collect());
-            for batch in events(&feed.context, &feed.meta, &table_schema, none.clone(), old_keys, to)? {
+            for batch in
+                events(&feed.context, &feed.meta, &table_schema, none.clone(), old_keys, to, &counts)?
+            {
                 feed.note_old_key(&batch.map_err(storage_error)?)?;
             }
             moves.spread(&mut feed.moved);
         }
-        let all = events(&feed.context, &feed.meta, &table_schema, none, KeyFilter::All, to)?;
+        let all = events(&feed.context, &feed.meta, &table_schema, none, KeyFilter::All, to, &counts)?;
         feed.keys = Some(WholeKeys::new(all));
         Ok(feed)
     }
@@ -256,8 +263,11 @@ impl Feed {
             touches.iter().flat_map(|(k, c)| [request(k, c.saturating_sub(1)), request(k, *c)]).collect();
         let own = self.schema.fields().len() - CHANGE_COLUMNS.len();
         let columns: Vec<ColumnId> = (0..own as u32).map(ColumnId).collect();
-        let (found, rows) =
-            self.context.reader.points(self.meta.id, &requests, &columns).map_err(storage_error)?;
+        let (found, rows) = self
+            .context
+            .reader
+            .points(self.meta.id, &requests, &columns, &self.counts)
+            .map_err(storage_error)?;
         let mut row_of: Vec<Option<u32>> = vec![None; requests.len()];
         for (row, request) in found.iter().enumerate() {
             row_of[*request as usize] = Some(row as u32);

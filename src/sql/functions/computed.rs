@@ -1,5 +1,7 @@
 //! Tables whose rows are worked out when they are asked for, batch by batch, on a blocking thread.
 
+use crate::sql::scan_metrics::with_counts;
+use asofdb_storage::engine::ScanCounts;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -12,6 +14,9 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
 };
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, RecordOutput,
+};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -21,8 +26,8 @@ use std::sync::Arc;
 
 /// Batches, made as they are asked for.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
-/// Begins to make them.
-pub(crate) type Make = Arc<dyn Fn() -> Result<Batches> + Send + Sync>;
+/// Begins to make them; what is read of tables is counted.
+pub(crate) type Make = Arc<dyn Fn(&Arc<ScanCounts>) -> Result<Batches> + Send + Sync>;
 
 /// A table made by a function.
 pub(crate) struct ComputedTable {
@@ -38,7 +43,7 @@ impl ComputedTable {
 
     /// A table of one batch.
     pub fn of(label: &str, schema: SchemaRef, batch: RecordBatch) -> Arc<dyn TableProvider> {
-        let make: Make = Arc::new(move || Ok(Box::new(std::iter::once(Ok(batch.clone()))) as Batches));
+        let make: Make = Arc::new(move |_| Ok(Box::new(std::iter::once(Ok(batch.clone()))) as Batches));
         Self::provider(label.to_owned(), schema, make)
     }
 }
@@ -83,6 +88,8 @@ impl TableProvider for ComputedTable {
             projection: projection.cloned(),
             limit,
             properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            counts: Arc::default(),
         }))
     }
 }
@@ -93,6 +100,8 @@ struct ComputedExec {
     projection: Option<Vec<usize>>,
     limit: Option<usize>,
     properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+    counts: Arc<ScanCounts>,
 }
 
 impl fmt::Debug for ComputedExec {
@@ -103,7 +112,14 @@ impl fmt::Debug for ComputedExec {
 
 impl DisplayAs for ComputedExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AsofFunction: {}", self.label)
+        write!(f, "AsofFunction: {}", self.label)?;
+        let schema = self.schema();
+        let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+        write!(f, ", columns=[{}]", names.join(", "))?;
+        match self.limit {
+            Some(n) => write!(f, ", fetch={n}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -142,14 +158,24 @@ impl ExecutionPlan for ComputedExec {
         self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
     }
 
-    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(with_counts(&self.metrics, &self.counts))
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
         let sender = builder.tx();
         let (make, projection, schema) = (self.make.clone(), self.projection.clone(), self.schema());
+        let (metrics, counts) = (BaselineMetrics::new(&self.metrics, partition), self.counts.clone());
         let mut left = self.limit.unwrap_or(usize::MAX);
         builder.spawn_blocking(move || {
-            for batch in make()? {
-                let batch = batch?;
+            let begun = metrics.elapsed_compute().timer();
+            let mut batches = make(&counts)?;
+            begun.done();
+            loop {
+                let timer = metrics.elapsed_compute().timer();
+                let Some(batch) = batches.next().transpose()? else { break };
+                timer.done();
                 let batch = match &projection {
                     Some(p) => batch.project(p)?,
                     None => batch,
@@ -157,10 +183,12 @@ impl ExecutionPlan for ComputedExec {
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
                 let batch = batch.with_schema(schema.clone())?;
+                let batch = batch.record_output(&metrics);
                 if sender.blocking_send(Ok(batch)).is_err() || left == 0 {
                     break;
                 }
             }
+            metrics.done();
             Ok(())
         });
         Ok(builder.build())

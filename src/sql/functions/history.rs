@@ -5,7 +5,7 @@ use super::computed::{Batches, ComputedTable, Make};
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, storage_error};
 use crate::sql::table::{axis_type, column_fields, time_column};
-use asofdb_storage::engine::{KeyFilter, ScanKind, ScanRequest, ScanStream};
+use asofdb_storage::engine::{KeyFilter, ScanCounts, ScanKind, ScanRequest, ScanStream};
 use asofdb_storage::event::columns::META_COLUMNS;
 use asofdb_storage::event::{EventColumns, TimeSource};
 use asofdb_storage::id::ColumnId;
@@ -76,7 +76,7 @@ pub(crate) fn table(
     let label = format!("{}({}), commit={commit}", arguments.function, meta.name);
     let context = context.clone();
     let out = schema.clone();
-    let make: Make = Arc::new(move || {
+    let make: Make = Arc::new(move |counts| {
         let commits = context.reader.commits().map_err(storage_error)?;
         let rows = Rows {
             context: context.clone(),
@@ -92,6 +92,7 @@ pub(crate) fn table(
             table_schema.columns.iter().map(|c| c.id).collect(),
             KeyFilter::All,
             commit,
+            counts,
         )?;
         Ok(match pick {
             Pick::All => {
@@ -115,6 +116,7 @@ pub(crate) fn events(
     projection: Vec<ColumnId>,
     keys: KeyFilter,
     commit: CommitSeq,
+    counts: &Arc<ScanCounts>,
 ) -> Result<ScanStream> {
     let request = ScanRequest {
         table: meta.id,
@@ -126,7 +128,7 @@ pub(crate) fn events(
         partitions: 1,
         rows_per_key_max: context.scan.rows_per_key_max,
     };
-    let streams = context.reader.scan(&request).map_err(storage_error)?;
+    let streams = context.reader.scan(&request, counts).map_err(storage_error)?;
     Ok(Box::new(streams.into_iter().flatten()))
 }
 

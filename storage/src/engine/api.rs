@@ -8,7 +8,7 @@ use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
 };
-use super::scan::TableScan;
+use super::scan::{ScanCounts, TableScan};
 use super::shared::{Components, Shared, locked};
 use super::upkeep::{Status, VerifyReport};
 use super::verify::FullReport;
@@ -308,6 +308,23 @@ impl Snapshot {
         TableScan::new(&self.view, request.table)?.scan(request)
     }
 
+    /// As [`Snapshot::scan`], counting what is read, while the streams are read too.
+    ///
+    /// # Errors
+    /// As [`Snapshot::scan`].
+    pub fn scan_counted(
+        &self,
+        request: &ScanRequest,
+        counts: &Arc<ScanCounts>,
+    ) -> Result<Vec<ScanStream>, Error> {
+        let scan = TableScan::new(&self.view, request.table)?.counted(counts);
+        if let Some(known) = self.shared.scan_known(&self.view, request)? {
+            counts.index_answered(known.num_rows());
+            return Ok(vec![Box::new(std::iter::once(Ok(known)))]);
+        }
+        scan.scan(request)
+    }
+
     /// Answers many point questions in one pass. Returns the number of the question each row
     /// answers, ascending, and the rows (projected columns, types of the table's latest schema); a
     /// question without a row has none. Bounds beyond the pinned commit mean the pinned commit.
@@ -320,7 +337,21 @@ impl Snapshot {
         requests: &[PointRequest],
         projection: &[ColumnId],
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
-        self.shared.points(&self.view, table, requests, projection)
+        self.shared.points(&self.view, table, requests, projection, None)
+    }
+
+    /// As [`Snapshot::points`], counting what is read.
+    ///
+    /// # Errors
+    /// As [`Snapshot::points`].
+    pub fn points_counted(
+        &self,
+        table: TableId,
+        requests: &[PointRequest],
+        projection: &[ColumnId],
+        counts: &Arc<ScanCounts>,
+    ) -> Result<(Vec<u32>, RecordBatch), Error> {
+        self.shared.points(&self.view, table, requests, projection, Some(counts))
     }
 
     /// One row by its key bytes.

@@ -31,6 +31,7 @@ pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,
     ScanStream, StoredEvent,
 };
+pub use scan::{ScanCounts, ScanFigures};
 pub use shared::Components;
 pub use upkeep::{Status, TableStatus, VerifyReport};
 pub use verify::FullReport;

@@ -2,7 +2,7 @@
 
 use super::error::{Error, ErrorKind};
 use super::scan::{BatchIter, SortedSource, Traits, cast_batch};
-use crate::run::{RunBatches, RunError, RunMeta, RunReader};
+use crate::run::{ChunkMeta, RunBatches, RunError, RunMeta, RunReader};
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
 use arrow::array::RecordBatch;
@@ -63,6 +63,10 @@ impl SortedSource for RunSource {
         }
     }
 
+    fn run(&self) -> Option<(&RunMeta, &[ChunkMeta])> {
+        Some((self.meta(), self.reader.chunks()))
+    }
+
     fn lower_bound(&self, key: &[u8]) -> Result<usize, Error> {
         Ok(self.reader.lower_bound(key)? as usize)
     }
@@ -110,6 +114,10 @@ impl SortedSource for PassingRun {
 
     fn traits(&self) -> Traits {
         self.0.traits()
+    }
+
+    fn run(&self) -> Option<(&RunMeta, &[ChunkMeta])> {
+        self.0.run()
     }
 
     fn lower_bound(&self, key: &[u8]) -> Result<usize, Error> {

@@ -2,6 +2,7 @@
 
 use super::error::RunError;
 use super::meta::{RunFormat, Sidecar};
+use super::meter::note_read;
 use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
@@ -71,8 +72,14 @@ impl CheckedFile {
         &self.inner.path
     }
 
-    /// A part of the file, after its blocks were checked.
+    /// A part of the file, after its blocks were checked; all of it counts as read.
     pub fn slice(&self, start: usize, length: usize) -> Result<Bytes, RunError> {
+        note_read(length as u64);
+        self.checked(start, length)
+    }
+
+    /// As [`CheckedFile::slice`], where the caller notes what of it is read.
+    pub fn checked(&self, start: usize, length: usize) -> Result<Bytes, RunError> {
         let part = self.unchecked(start, length)?;
         if length > 0 {
             let block_bytes = self.inner.block_bytes;
@@ -97,7 +104,7 @@ impl CheckedFile {
     /// Checks every block again, whether it was checked before or not.
     pub fn recheck(&self) -> Result<(), RunError> {
         self.inner.checked.iter().for_each(|c| c.store(0, Ordering::Relaxed));
-        self.slice(0, self.bytes_len()).map(|_| ())
+        self.checked(0, self.bytes_len()).map(|_| ())
     }
 
     /// The error of this file for what a decoder said: that of a damaged block if there was one.

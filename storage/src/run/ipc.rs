@@ -36,11 +36,11 @@ impl IpcFile {
     pub fn open(file: &CheckedFile, chunks: &[ChunkMeta]) -> Result<IpcFile, RunError> {
         let short = || file.damaged("is too short for an Arrow file");
         let tail = file.bytes_len().checked_sub(TRAILER_BYTES).ok_or_else(short)?;
-        let trailer = file.slice(tail, TRAILER_BYTES)?;
+        let trailer = file.checked(tail, TRAILER_BYTES)?;
         let trailer: [u8; TRAILER_BYTES] = trailer[..].try_into().map_err(|_| short())?;
         let length = read_footer_length(trailer).map_err(|e| file.decoding(&e))?;
         let start = tail.checked_sub(length).ok_or_else(short)?;
-        let footer = file.slice(start, length)?;
+        let footer = file.checked(start, length)?;
         let footer = root_as_footer(&footer).map_err(|e| file.damaged(e.to_string()))?;
         let schema = Arc::new(fb_to_schema(footer.schema().ok_or_else(|| file.damaged("has no schema"))?));
         let blocks: Vec<Block> =
@@ -74,7 +74,7 @@ impl IpcFile {
         let chunk = &self.chunks[chunk];
         let block = &chunk.block;
         let (start, head) = (block.offset() as usize, block.metaDataLength() as usize);
-        let message = file.slice(start, head)?;
+        let message = file.checked(start, head)?;
         let message = message.get(PREFIX_BYTES..).ok_or_else(|| file.damaged("a chunk has no header"))?;
         let message = root_as_message(message).map_err(|e| file.damaged(e.to_string()))?;
         let batch = message.header_as_record_batch();
@@ -83,7 +83,7 @@ impl IpcFile {
         let first: usize = self.schema.fields()[..column].iter().map(|f| buffers_of(f.data_type())).sum();
         let count = buffers_of(self.schema.field(column).data_type());
         for buffer in buffers.iter().skip(first).take(count) {
-            file.slice(start + head + buffer.offset() as usize, buffer.length() as usize)?;
+            file.checked(start + head + buffer.offset() as usize, buffer.length() as usize)?;
         }
         // The decoder reads the header and the buffers of the one column, which are checked.
         let bytes = Buffer::from(file.unchecked(start, head + block.bodyLength() as usize)?);

@@ -16,6 +16,7 @@ mod ipc;
 mod look_up;
 mod merge;
 mod meta;
+mod meter;
 mod order;
 mod packing;
 mod page;
@@ -36,6 +37,7 @@ pub use meta::{
     ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, MinMax, RUN_FORM, RunFlags, RunFormat, RunMeta,
     SPARSE_ROWS, Sidecar, SparseKey, TimeSpans, run_of_file,
 };
+pub(crate) use meter::{Used, plain_bytes};
 pub use order::EventOrder;
 pub use read::{RunBatches, RunReader};
 pub use sort::sort_batch;

@@ -3,6 +3,7 @@
 use super::cache::{Column, ColumnCache, ColumnKey};
 use super::check::CheckedFile;
 use super::error::RunError;
+use super::meter::note_kept;
 use super::page::{Dictionaries, PageColumn};
 use super::read::RunBatches;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -93,6 +94,9 @@ impl ParquetFile {
         if !complete && rows.len() * 2 < all {
             return self.decoded(file, wanted, group, rows);
         }
+        let at_hand = wanted.iter().zip(&held).filter(|(_, h)| h.is_some());
+        let bytes = at_hand.map(|(c, _)| self.column_bytes(group, *c)).sum::<u64>();
+        note_kept(bytes * rows.len() as u64 / all.max(1) as u64);
         let missing: Vec<usize> =
             wanted.iter().zip(&held).filter(|(_, h)| h.is_none()).map(|(c, _)| *c).collect();
         let fresh = if complete { None } else { Some(self.decoded(file, &missing, group, 0..all)) };
@@ -114,6 +118,11 @@ impl ParquetFile {
             all,
             at: 0,
         })
+    }
+
+    /// Bytes of a column of a row group as it is stored; the columns are flat.
+    fn column_bytes(&self, group: usize, column: usize) -> u64 {
+        self.metadata.metadata().row_group(group).column(column).compressed_size().max(0) as u64
     }
 
     pub fn decoded(

@@ -7,6 +7,7 @@ use super::error::RunError;
 use super::ipc::IpcFile;
 use super::look_up::Prepared;
 use super::meta::*;
+use super::meter::{note_read, plain_bytes};
 use super::parquet::ParquetFile;
 use crate::disk::Disk;
 use crate::event::columns::meta_fields;
@@ -382,7 +383,9 @@ pub(super) fn ipc_batch(
     let arrays = wanted.iter().map(|c| Ok::<_, RunError>(column(*c)?.slice(rows.start, rows.len())));
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     let arrays = arrays.collect::<Result<_, _>>()?;
-    Ok(RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?)
+    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options)?;
+    note_read(plain_bytes(&batch));
+    Ok(batch)
 }
 
 pub(super) fn indices(schema: &SchemaRef, columns: &[&str]) -> Vec<usize> {

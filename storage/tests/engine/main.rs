@@ -1,6 +1,7 @@
 //! The engine against the naive model: random histories of every kind, in four states of the store.
 
 mod commits;
+mod counts;
 mod folds;
 mod guards;
 mod hook;

@@ -4,6 +4,7 @@ mod any_text;
 mod clocks;
 mod documents;
 mod errors;
+mod explain;
 mod fixture;
 mod keyless;
 mod leaves;

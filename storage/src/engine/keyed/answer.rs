@@ -3,7 +3,7 @@
 use super::handle::reflected;
 use crate::engine::error::Error;
 use crate::engine::request::{Bounds, KeyFilter, PointRequest, ScanKind, ScanRequest};
-use crate::engine::scan::{SortedSource, TableScan, internal, projected_fields};
+use crate::engine::scan::{ScanCounts, SortedSource, TableScan, internal, projected_fields};
 use crate::engine::shared::Shared;
 use crate::engine::view::View;
 use crate::event::image_column;
@@ -71,13 +71,21 @@ impl Shared {
         table: TableId,
         requests: &[PointRequest],
         projection: &[ColumnId],
+        counts: Option<&Arc<ScanCounts>>,
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
+        let scan = || -> Result<TableScan, Error> {
+            let scan = TableScan::new(view, table)?;
+            Ok(match counts {
+                Some(counts) => scan.counted(counts),
+                None => scan,
+            })
+        };
         let rows = self.known_rows(view, table, requests).unwrap_or_default();
         if rows.iter().all(Option::is_none) {
-            return TableScan::new(view, table)?.points(requests, projection);
+            return scan()?.points(requests, projection);
         }
         let Some(meta) = view.catalog.tables.get(&table) else {
-            return TableScan::new(view, table)?.points(requests, projection);
+            return scan()?.points(requests, projection);
         };
         let (mut numbers, mut known, mut others, mut rest) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (i, row) in rows.iter().enumerate() {
@@ -93,10 +101,13 @@ impl Shared {
             }
         }
         let batch = batch_of(meta.schema(), projection, &known)?;
+        if let Some(counts) = counts {
+            counts.index_answered(known.len());
+        }
         if rest.is_empty() {
             return Ok((numbers, batch));
         }
-        let (found, more) = TableScan::new(view, table)?.points(&rest, projection)?;
+        let (found, more) = scan()?.points(&rest, projection)?;
         numbers.extend(found.iter().map(|i| others[*i as usize]));
         in_order(numbers, [batch, more])
     }

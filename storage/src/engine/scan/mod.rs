@@ -2,6 +2,8 @@
 
 mod batches;
 mod cast;
+mod counted;
+mod counts;
 mod events;
 mod fold;
 mod gather;
@@ -21,6 +23,7 @@ mod tape;
 mod values;
 
 pub(crate) use cast::{cast_batch, extend_batch};
+pub use counts::{ScanCounts, ScanFigures};
 pub(crate) use gather::{internal, projected_fields};
 pub(crate) use lineage::{Names, StoredTruncate, truncates_of_source};
 pub(crate) use open_rows::KeysOf;

@@ -1,6 +1,8 @@
 //! From a question to streams: which columns to load, how to divide the keys, which fold to run.
 
 use super::batches::Batches;
+use super::counted::Counted;
+use super::counts::ScanCounts;
 use super::fold::{FoldScan, Input, can_gather};
 use super::gather::Gather;
 use super::group::{Groups, MergeOrder};
@@ -56,6 +58,8 @@ pub(crate) struct TableScan {
     pub meta: Arc<TableMeta>,
     pub parts: Arc<TableView>,
     pub sources: Vec<Arc<dyn SortedSource>>,
+    /// The sources to find out how they interleave, where what is read of either is counted apart.
+    pub order_sources: Option<Vec<Arc<dyn SortedSource>>>,
     pub order: MergeOrder,
     pub names: Arc<super::lineage::Names>,
 }
@@ -69,7 +73,15 @@ impl TableScan {
         let sources = parts.sources()?.into_iter().filter(|s| s.rows() > 0).collect();
         let order =
             MergeOrder { ranks: view.ranks.for_table(&meta).clone(), system_declared: meta.system_declared };
-        Ok(TableScan { meta, parts, sources, order, names: view.ranks.names.clone() })
+        Ok(TableScan { meta, parts, sources, order_sources: None, order, names: view.ranks.names.clone() })
+    }
+
+    /// The same, counting what is read.
+    pub fn counted(mut self, counts: &Arc<ScanCounts>) -> TableScan {
+        counts.begin(&self.sources);
+        self.order_sources = Some(Counted::all(&self.sources, counts, false));
+        self.sources = Counted::all(&self.sources, counts, true);
+        self
     }
 
     pub fn traits(&self) -> Vec<Traits> {
@@ -234,8 +246,9 @@ impl TableScan {
         }
         let rows = sources.iter().map(|s| s.rows()).sum();
         let tape = self.parts.tapes.find(&live, rows, &self.order.ranks, request.partitions, divide)?;
+        let order_sources = self.order_sources.as_ref().unwrap_or(&self.sources);
         let stream = |part: usize| {
-            let follower = Follower::new(tape.clone(), part, &self.sources, &request.schema, &self.order)?;
+            let follower = Follower::new(tape.clone(), part, order_sources, &request.schema, &self.order)?;
             self.fold_part(request, bounds, &tape.members, &tape.parts[part].ranges, Some(follower))
         };
         (0..tape.parts.len()).map(stream).collect()

@@ -1,6 +1,7 @@
 //! What a scan reads: sorted sources of one table, in memory or in run files.
 
 use crate::engine::error::Error;
+use crate::run::{ChunkMeta, RunMeta};
 use crate::schema::TableSchema;
 use arrow::array::RecordBatch;
 use std::fmt::Debug;
@@ -33,6 +34,10 @@ pub(crate) struct Traits {
 pub(crate) trait SortedSource: Debug + Send + Sync {
     fn rows(&self) -> usize;
     fn traits(&self) -> Traits;
+    /// The run that it is and the chunks of it; `None` in memory.
+    fn run(&self) -> Option<(&RunMeta, &[ChunkMeta])> {
+        None
+    }
     /// First row whose key is not below `key`.
     fn lower_bound(&self, key: &[u8]) -> Result<usize, Error>;
     /// Rows of `key`; empty where it has none.
