@@ -14,6 +14,7 @@ pub mod quarantine;
 pub mod source;
 pub mod sql;
 pub mod store;
+mod table;
 
 pub use arrow;
 pub use asofdb_storage::{time, value};
@@ -23,4 +24,5 @@ pub use intake::{IntakeReport, Progress};
 pub use memory::MemoryBudget;
 pub use options::IntakeOptions;
 pub use quarantine::QuarantineEntry;
-pub use store::{Store, Table};
+pub use store::Store;
+pub use table::{KeyLookUp, Table};

@@ -47,6 +47,7 @@ pub fn warm(plan: &Plan, state: &str, teller: &Teller) -> Outcome<()> {
         })
     };
     keys("key look-up", "key", &|| asker.look_up(&probes))?;
+    keys("key look-up, all columns", "whole row", &|| asker.look_up_rows(&probes))?;
     keys("key look-up, SQL", "key by SQL", &|| asker.look_up_by_sql(&probes, SQL_KEYS))
 }
 

@@ -116,28 +116,15 @@ impl Asker {
         Ok(wrong.map(fault).collect())
     }
 
-    /// Looks keys up one by one, all of them or as many as the time allows, and checks what comes.
+    /// Looks the values of keys up one by one, all of them or as many as the time allows, and checks what comes.
     pub fn look_up(&self, probes: &Probes) -> Outcome<Vec<Duration>> {
-        let begun = Instant::now();
-        let mut times = Vec::new();
-        for probe in probes.keys.iter().cycle().take(2 * probes.keys.len()) {
-            let (valid, system) = (probe.at.valid.map(ValidTime), probe.at.system.map(SystemTime));
-            let key = key_of(probe);
-            let from = Instant::now();
-            let found = self.table.get(&key, valid, system)?;
-            times.push(from.elapsed());
-            let row = found.as_ref().map(values).transpose()?;
-            if row != probe.row {
-                let Point { valid, system } = probe.at;
-                return Err(
-                    format!("{key:?} at {valid:?}, {system:?} is {row:?}, not {:?}", probe.row).into()
-                );
-            }
-            if begun.elapsed() > LOOK_UPS_MAX {
-                break;
-            }
-        }
-        Ok(times)
+        let prepared = self.table.look_up(&["value1", "value2", "value3"])?;
+        look_up(probes, |key, valid, system| prepared.get(key, valid, system))
+    }
+
+    /// The same with all columns of each row.
+    pub fn look_up_rows(&self, probes: &Probes) -> Outcome<Vec<Duration>> {
+        look_up(probes, |key, valid, system| self.table.get(key, valid, system))
     }
 
     /// Looks the first keys up by SQL.
@@ -201,6 +188,31 @@ impl Asker {
         }
         Ok(faults)
     }
+}
+
+/// Times look-ups of keys, twice each.
+fn look_up(
+    probes: &Probes,
+    get: impl Fn(&[Value], Option<ValidTime>, Option<SystemTime>) -> asofdb::Result<Option<RecordBatch>>,
+) -> Outcome<Vec<Duration>> {
+    let begun = Instant::now();
+    let mut times = Vec::new();
+    for probe in probes.keys.iter().cycle().take(2 * probes.keys.len()) {
+        let (valid, system) = (probe.at.valid.map(ValidTime), probe.at.system.map(SystemTime));
+        let key = key_of(probe);
+        let from = Instant::now();
+        let found = get(&key, valid, system)?;
+        times.push(from.elapsed());
+        let row = found.as_ref().map(values).transpose()?;
+        if row != probe.row {
+            let Point { valid, system } = probe.at;
+            return Err(format!("{key:?} at {valid:?}, {system:?} is {row:?}, not {:?}", probe.row).into());
+        }
+        if begun.elapsed() > LOOK_UPS_MAX {
+            break;
+        }
+    }
+    Ok(times)
 }
 
 /// The three values of a row that was looked up.

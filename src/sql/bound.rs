@@ -70,7 +70,7 @@ pub(crate) fn constant_point(
 }
 
 /// Literals are read here and not by DataFusion, whose timestamps end in 2262.
-fn literal_point(expr: &SqlExpr) -> Result<Option<Point>, SqlError> {
+pub(crate) fn literal_point(expr: &SqlExpr) -> Result<Option<Point>, SqlError> {
     let text = |value: &Value| match value {
         Value::SingleQuotedString(s) | Value::DoubleQuotedString(s) => Some(s.clone()),
         _ => None,

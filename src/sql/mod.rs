@@ -3,7 +3,8 @@
 //! A statement passes through: tokens ([`token`]) - one spelling per name ([`names`]) - temporal
 //! clauses lifted out and marked ([`clause`], [`lift`]) - parser - DataFusion's planner, with every
 //! table factor seen by [`relation`] first - per-row joins ([`per_row`]) - execution on the
-//! engine's streams ([`table`], [`scan`]).
+//! engine's streams ([`table`], [`scan`]). One that asks for the row of one key is answered from its
+//! tokens ([`single`]).
 
 mod answer;
 mod arithmetic;
@@ -31,6 +32,7 @@ mod scan_metrics;
 mod scan_name;
 mod session;
 mod settings;
+mod single;
 mod table;
 mod token;
 mod yielding;

@@ -3,13 +3,14 @@
 use super::answer::{Answer, Params, bounded_stream};
 use super::bound::Evaluation;
 use super::clause::Axis;
-use super::context::{ScanSettings, SessionClocks};
+use super::context::{QueryContext, ScanSettings, SessionClocks};
 use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
 use super::functions::{TABLE_FUNCTIONS, TableFunction};
 use super::plan::{Planned, Planner};
 use super::reader::{Reader, ReaderSource};
 use super::settings::{Clock, Setting, SettingStatement, Settings, Shown, read_setting, setting_value};
+use super::single::SingleRow;
 use super::token::{check_limits, is_blank, tokenize};
 use datafusion::arrow::array::{RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -204,18 +205,21 @@ impl Session {
         evaluation: Evaluation,
     ) -> Result<Answer, SqlError> {
         let shown = self.shown();
-        let mut deadline = shown.timeout.map(Deadline::after).transpose()?;
-        let planner = Planner {
-            reader: self.source.pin()?,
-            clocks: shown.clocks,
-            scan: ScanSettings {
-                partitions: self.settings.partitions,
-                rows_per_key_max: self.settings.rows_per_key_max,
-            },
-            state: self.base.clone(),
-            now,
-            evaluation,
+        let reader = self.source.pin()?;
+        let scan = ScanSettings {
+            partitions: self.settings.partitions,
+            rows_per_key_max: self.settings.rows_per_key_max,
         };
+        // What has a deadline is run where it can be left waiting.
+        if shown.timeout.is_none() {
+            let context = |clauses| QueryContext::new(reader.clone(), shown.clocks, now, scan, clauses);
+            if let Some(single) = SingleRow::of(&tokens, &evaluation, context) {
+                return Ok(single_answer(&single));
+            }
+        }
+        let mut deadline = shown.timeout.map(Deadline::after).transpose()?;
+        let state = self.base.clone();
+        let planner = Planner { reader, clocks: shown.clocks, scan, state, now, evaluation };
         let Planned { context, plan, task, applied } =
             self.plan_apart(planner, tokens, deadline.as_mut()).await?;
         let schema = plan.schema();
@@ -258,6 +262,20 @@ impl Session {
             Some(deadline) => deadline.bound(receiver).await?,
         };
         received.unwrap_or_else(|_| Err(planning_failed()))
+    }
+}
+
+/// The answer to a statement that asks for the row of one key.
+fn single_answer(single: &SingleRow) -> Answer {
+    let row = single.row().transpose();
+    let context = &single.context;
+    Answer {
+        schema: single.schema.clone(),
+        stream: futures::stream::iter(row).boxed(),
+        applied: vec![single.applied.clone()],
+        notices: context.take_notices(),
+        commit: context.reader.commit(),
+        commit_at: context.reader.commit_at(),
     }
 }
 

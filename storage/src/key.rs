@@ -7,6 +7,7 @@
 //! value, fractions, then text and bytes.
 
 use crate::value::{Cell, canonical_number, write_text};
+use std::borrow::Cow;
 
 const NULL: u8 = 0x05;
 const UNKNOWN: u8 = 0x06;
@@ -83,6 +84,76 @@ fn put_escaped(out: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
         }
     }
     out.extend_from_slice(&[0, 1]);
+}
+
+/// What one component of a key says, as far as it says it exactly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyPart<'k> {
+    /// A whole number of 64 bits, whatever it was written as.
+    Int(i64),
+    /// A text that is no number.
+    Text(Cow<'k, str>),
+    /// Anything else.
+    Other,
+}
+
+/// The components of key bytes in order, up to the first that is damaged.
+pub fn key_parts(key: &[u8]) -> KeyParts<'_> {
+    KeyParts { rest: key }
+}
+
+/// See [`key_parts`].
+#[derive(Clone, Debug)]
+pub struct KeyParts<'k> {
+    rest: &'k [u8],
+}
+
+impl<'k> Iterator for KeyParts<'k> {
+    type Item = KeyPart<'k>;
+
+    fn next(&mut self) -> Option<KeyPart<'k>> {
+        let (tag, rest) = self.rest.split_first()?;
+        let length = match *tag {
+            NULL | UNKNOWN => 0,
+            INT64 => 8,
+            INT_BELOW | INT_ABOVE => 16,
+            FRACTION | TEXT | BYTES => escaped_length(rest)?,
+            _ => return None,
+        };
+        let (body, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(match *tag {
+            INT64 => KeyPart::Int((u64::from_be_bytes(body.try_into().ok()?) ^ (1 << 63)) as i64),
+            TEXT => unescaped(&body[..length - 2]).map_or(KeyPart::Other, KeyPart::Text),
+            _ => KeyPart::Other,
+        })
+    }
+}
+
+/// Bytes of an escaped body with its end.
+fn escaped_length(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += bytes.get(at..)?.iter().position(|b| *b == 0)? + 2;
+        match bytes.get(at - 1)? {
+            0xff => {}
+            1 => return Some(at),
+            _ => return None,
+        }
+    }
+}
+
+fn unescaped(body: &[u8]) -> Option<Cow<'_, str>> {
+    if !body.contains(&0) {
+        return std::str::from_utf8(body).ok().map(Cow::Borrowed);
+    }
+    let mut bytes = Vec::with_capacity(body.len());
+    for part in body.split_inclusive(|b| *b == 0) {
+        // An escape is what follows a zero.
+        let escape = bytes.last() == Some(&0) && part.first() == Some(&0xff);
+        bytes.extend_from_slice(&part[usize::from(escape)..]);
+    }
+    String::from_utf8(bytes).ok().map(Cow::Owned)
 }
 
 /// The first 16 bytes of a key as a number that orders like the key, for sorting without touching

@@ -226,6 +226,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    pub(super) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Whether a keyed index is open.
+    pub(super) fn has_index(&self) -> bool {
+        self.shared.index().is_some()
+    }
+
     /// The pinned commit; 0 in an empty store.
     pub fn commit(&self) -> CommitSeq {
         self.view.commit

@@ -4,7 +4,7 @@
 //! them, which is mostly the background worker.
 
 use super::error::{Error, ErrorKind};
-use super::scan::{BatchIter, SortedSource, StoredTruncate, Traits, cast_batch, extend_batch};
+use super::scan::{BatchIter, RowReader, SortedSource, StoredTruncate, Traits, cast_batch, extend_batch};
 use crate::event::columns::{OP_FULL, OP_LEAVES};
 use crate::event::{EventColumns, FrameContext, Op, RowView, decode_rows};
 use crate::id::TableId;
@@ -268,12 +268,39 @@ impl SortedSource for SortedBatch {
         self.part(wanted, rows, schema).map(Some)
     }
 
+    fn row_reader(
+        self: Arc<Self>,
+        columns: &[&str],
+        _known: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Arc<dyn RowReader>, Error> {
+        let all = self.plain.schema();
+        let wanted = all.fields().iter().enumerate().filter(|(_, f)| columns.contains(&f.name().as_str()));
+        let wanted: Vec<usize> = wanted.filter(|(_, f)| f.name() != "key").map(|(i, _)| i).collect();
+        let batch = self.plain.project(&wanted).map_err(super::scan::internal)?;
+        Ok(Arc::new(MemoryRows { batch, from: self.schema.clone(), to: schema.clone() }))
+    }
+
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
         let rows = self.rows();
         let mut keys: Vec<Vec<u8>> =
             (1..n).map(|i| i * rows / n).filter(|i| *i > 0).map(|i| self.key().value(i).to_vec()).collect();
         keys.dedup();
         Ok(keys)
+    }
+}
+
+/// Some columns of a batch, to be read in the types of a schema.
+#[derive(Debug)]
+struct MemoryRows {
+    batch: RecordBatch,
+    from: Arc<TableSchema>,
+    to: Arc<TableSchema>,
+}
+
+impl RowReader for MemoryRows {
+    fn rows(&self, rows: Range<usize>, _known: Option<&RecordBatch>) -> Result<RecordBatch, Error> {
+        cast_batch(&self.batch.slice(rows.start, rows.len()), &self.from, &self.to)
     }
 }
 

@@ -6,6 +6,7 @@ mod commit;
 mod commits;
 mod error;
 mod keyed;
+mod look_up;
 mod maintain;
 mod manifest;
 mod memory;
@@ -26,6 +27,7 @@ mod view;
 pub use api::{Engine, EngineOptions, OpenMode, Snapshot};
 pub use catalog::{Catalog, CatalogChange, CommitInfo, Origin, SourceInfo, Stream};
 pub use error::{Error, ErrorKind};
+pub use look_up::KeyLookUp;
 pub use quarantine::{Resolutions, Resolved};
 pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,

@@ -1,8 +1,8 @@
 //! Run files as sorted sources.
 
 use super::error::{Error, ErrorKind};
-use super::scan::{BatchIter, SortedSource, Traits, cast_batch};
-use crate::run::{ChunkMeta, RunBatches, RunError, RunMeta, RunReader};
+use super::scan::{BatchIter, RowReader, SortedSource, Traits, cast_batch};
+use crate::run::{ChunkMeta, Prepared, RunBatches, RunError, RunMeta, RunReader};
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
 use arrow::array::RecordBatch;
@@ -97,8 +97,41 @@ impl SortedSource for RunSource {
         rows.map(|batch| cast_batch(&batch, &self.schema, schema)).transpose()
     }
 
+    fn row_reader(
+        self: Arc<Self>,
+        columns: &[&str],
+        known: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Arc<dyn RowReader>, Error> {
+        let prepared = self.reader.prepare(columns, known)?;
+        Ok(Arc::new(RunRows { prepared, run: self, schema: schema.clone() }))
+    }
+
+    fn keyed(&self, row: usize, schema: &TableSchema) -> u64 {
+        // A column of another type may show the same value otherwise.
+        if self.schema.version == schema.version { self.reader.keyed(row as u64) } else { 0 }
+    }
+
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
         Ok(self.reader.split_keys(n))
+    }
+}
+
+/// Some columns of a run, in the types of a schema.
+#[derive(Debug)]
+struct RunRows {
+    run: Arc<RunSource>,
+    prepared: Prepared,
+    schema: Arc<TableSchema>,
+}
+
+impl RowReader for RunRows {
+    fn rows(&self, rows: Range<usize>, known: Option<&RecordBatch>) -> Result<RecordBatch, Error> {
+        let batch = self.run.reader.rows(&self.prepared, rows.start as u64..rows.end as u64, known)?;
+        if self.run.schema.version == self.schema.version {
+            return Ok(batch);
+        }
+        cast_batch(&batch, &self.run.schema, &self.schema)
     }
 }
 
@@ -148,6 +181,15 @@ impl SortedSource for PassingRun {
         schema: &Arc<TableSchema>,
     ) -> Result<Option<RecordBatch>, Error> {
         self.0.rows_of_key(key, columns, schema)
+    }
+
+    fn row_reader(
+        self: Arc<Self>,
+        columns: &[&str],
+        known: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Arc<dyn RowReader>, Error> {
+        self.0.clone().row_reader(columns, known, schema)
     }
 
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {

@@ -5,15 +5,15 @@
 
 use super::error::RunError;
 use super::meta::{Constant, Constants};
-use super::read::{RunBatches, constant_array};
+use super::read::constant_array;
 use crate::event::Op;
 use crate::event::columns::{OP_MASK, meta_fields};
 use arrow::array::*;
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::*;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How the values of a column of a chunk are had. "Own" is what the file has under its name, which is
 /// NULL throughout where the column is derived altogether.
@@ -89,9 +89,6 @@ pub enum Clock {
 /// Derivations of a chunk by physical name.
 pub type Derivations = BTreeMap<String, Derivation>;
 
-/// Columns of one chunk may follow from columns that follow from others, this often.
-const DEPTH_MAX: usize = 8;
-
 /// Name of the column that has the digits of a decimal column.
 pub(crate) fn narrow_name(name: &str) -> String {
     format!("{name}_narrow")
@@ -104,7 +101,7 @@ pub(crate) fn is_narrow(name: &str) -> bool {
 
 impl Derivation {
     /// Columns that are needed for it.
-    fn sources(&self, name: &str) -> Vec<String> {
+    pub(crate) fn sources(&self, name: &str) -> Vec<String> {
         let all = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
         match self {
             Derivation::Copy { of, rows, .. } => match rows {
@@ -123,7 +120,7 @@ impl Derivation {
     }
 
     /// Whether the file's column of that name is needed too.
-    fn has_own(&self) -> bool {
+    pub(crate) fn has_own(&self) -> bool {
         matches!(self, Derivation::Plus { .. } | Derivation::Else { .. } | Derivation::Line { .. })
     }
 
@@ -290,132 +287,6 @@ pub(crate) fn place(at: &[(i64, u64)], time: i64) -> u64 {
             }
         }
         _ => p,
-    }
-}
-
-/// What a chunk's derivations need to be carried out.
-#[derive(Clone, Debug)]
-pub(crate) struct Deriving {
-    rules: Arc<Derivations>,
-    constants: Arc<Constants>,
-    /// Columns of the file.
-    schema: SchemaRef,
-    /// What was wanted last, and what that needed: look-ups ask for the same again and again.
-    last: Arc<Mutex<Option<Needed>>>,
-}
-
-/// Columns that were wanted, and those of the file that they are made of.
-type Needed = (Vec<usize>, Arc<[usize]>);
-
-impl Deriving {
-    pub fn new(rules: &Derivations, constants: &Arc<Constants>, schema: &SchemaRef) -> Deriving {
-        Deriving {
-            rules: Arc::new(rules.clone()),
-            constants: constants.clone(),
-            schema: schema.clone(),
-            last: Arc::default(),
-        }
-    }
-
-    /// The columns `wanted` of a chunk in file order; `read` gives batches of columns as they are in the
-    /// file.
-    pub fn batches(self, wanted: &[usize], read: impl FnOnce(&[usize]) -> RunBatches) -> RunBatches {
-        match self.needed(wanted) {
-            Ok(None) => read(wanted),
-            Ok(Some(needed)) => {
-                let wanted = wanted.to_vec();
-                Box::new(read(&needed).map(move |batch| self.derived(&batch?, &wanted)))
-            }
-            Err(e) => Box::new(std::iter::once(Err(e))),
-        }
-    }
-
-    /// As [`Deriving::batches`] for `rows` rows that `read` may give, or not.
-    pub fn few(
-        &self,
-        wanted: &[usize],
-        rows: usize,
-        read: impl FnOnce(&[usize]) -> Result<Option<Vec<ArrayRef>>, RunError>,
-    ) -> Result<Option<Vec<ArrayRef>>, RunError> {
-        let Some(needed) = self.needed(wanted)? else { return read(wanted) };
-        let Some(arrays) = read(&needed)? else { return Ok(None) };
-        let schema = Arc::new(self.schema.project(&needed)?);
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
-        Ok(Some(self.derived(&batch, wanted)?.columns().to_vec()))
-    }
-
-    /// The columns of the file that `wanted` are made of; `None` if they are those.
-    fn needed(&self, wanted: &[usize]) -> Result<Option<Arc<[usize]>>, RunError> {
-        let derived = |c: &usize| self.rules.contains_key(self.schema.field(*c).name());
-        if self.rules.is_empty() || !wanted.iter().any(derived) {
-            return Ok(None);
-        }
-        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, needed)) = &*last()
-            && known == wanted
-        {
-            return Ok(Some(needed.clone()));
-        }
-        let mut needed = BTreeSet::new();
-        wanted.iter().try_for_each(|c| self.need(self.schema.field(*c).name(), &mut needed, 0))?;
-        let needed: Arc<[usize]> = needed.into_iter().collect();
-        *last() = Some((wanted.to_vec(), needed.clone()));
-        Ok(Some(needed))
-    }
-
-    /// Adds the columns of the file that `name` is made of.
-    fn need(&self, name: &str, needed: &mut BTreeSet<usize>, depth: usize) -> Result<(), RunError> {
-        if depth > DEPTH_MAX {
-            return Err(RunError::NotEvents(format!("column {name} follows from itself")));
-        }
-        let rule = self.rules.get(name);
-        if rule.is_none_or(Derivation::has_own) {
-            needed.extend(self.schema.index_of(name).ok());
-        }
-        let sources = rule.map(|r| r.sources(name)).unwrap_or_default();
-        sources.iter().try_for_each(|source| self.need(source, needed, depth + 1))
-    }
-
-    fn derived(&self, batch: &RecordBatch, wanted: &[usize]) -> Result<RecordBatch, RunError> {
-        let mut made = BTreeMap::new();
-        let mut columns = Vec::with_capacity(wanted.len());
-        for column in wanted {
-            columns.push(self.column(self.schema.field(*column).name(), batch, &mut made)?);
-        }
-        let schema = Arc::new(self.schema.project(wanted)?);
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
-    }
-
-    fn column(
-        &self,
-        name: &str,
-        batch: &RecordBatch,
-        made: &mut BTreeMap<String, ArrayRef>,
-    ) -> Result<ArrayRef, RunError> {
-        if let Some(array) = made.get(name) {
-            return Ok(array.clone());
-        }
-        let Some(rule) = self.rules.get(name) else { return self.stored(name, batch) };
-        let ty = self.schema.field_with_name(name)?.data_type();
-        let mut get = |source: &str| match source == name {
-            true => self.stored(name, batch),
-            false => self.column(source, batch, made),
-        };
-        let array = rule.column(name, ty, batch.num_rows(), &mut get)?;
-        made.insert(name.to_owned(), array.clone());
-        Ok(array)
-    }
-
-    /// A column of the file or one with one value.
-    fn stored(&self, name: &str, batch: &RecordBatch) -> Result<ArrayRef, RunError> {
-        if let Some(array) = batch.column_by_name(name) {
-            return Ok(array.clone());
-        }
-        constant_column(&self.constants, name, batch.num_rows()).ok_or_else(|| {
-            RunError::NotEvents(format!("column {name}, which others follow from, is missing"))
-        })?
     }
 }
 

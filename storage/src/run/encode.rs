@@ -139,6 +139,23 @@ impl Encoder {
         written.map_err(|e| cause(&self.failure, e))
     }
 
+    /// Writes bytes behind the chunks so far that no reader of the format looks at; returns where they begin.
+    /// In an IPC file no chunk may follow.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<u64, RunError> {
+        let appended = match &mut self.writer {
+            Writer::Ipc(w) => {
+                let at = w.get_ref().offset + w.get_ref().block.len() as u64;
+                w.get_mut().write_all(bytes).map(|()| at).map_err(|e| RunError::from(ArrowError::from(e)))
+            }
+            Writer::Parquet(w) => {
+                let at = w.bytes_written() as u64;
+                w.write_all(bytes).map(|()| at).map_err(|e| RunError::from(ArrowError::from(e)))
+            }
+            Writer::Waiting(..) | Writer::Failed => Err(not_begun()),
+        };
+        appended.map_err(|e| cause(&self.failure, e))
+    }
+
     /// Writes the footer and syncs.
     pub fn finish(self) -> Result<Written, RunError> {
         let writer = self.writer.begun(None).map_err(|e| cause(&self.failure, e))?;

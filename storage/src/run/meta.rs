@@ -256,6 +256,25 @@ pub struct ChunkMeta {
     /// How columns are had that follow from others in this chunk.
     #[serde(default, skip_serializing_if = "Derivations::is_empty")]
     pub derived: Derivations,
+    /// A bit for each image column that has the value that the key has in every row that writes it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keyed: u64,
+    /// Where the filter of its keys is in the run file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FilterPlace>,
+}
+
+/// Where bytes are in a run file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterPlace {
+    /// The first byte.
+    pub at: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Key of one row of a run.

@@ -9,10 +9,14 @@ mod cache;
 mod check;
 mod coding;
 mod derive;
+mod deriving;
 mod encode;
 mod error;
+mod filter;
+mod heads;
 mod input;
 mod ipc;
+mod keyed;
 mod look_up;
 mod merge;
 mod meta;
@@ -32,10 +36,12 @@ pub use cache::ColumnCache;
 pub use derive::{Clock, Derivation, Derivations, Rows};
 pub use error::RunError;
 pub use input::MergeInput;
+pub(crate) use keyed::column_of_part;
+pub(crate) use look_up::Prepared;
 pub use merge::merge_runs;
 pub use meta::{
-    ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, MinMax, RUN_FORM, RunFlags, RunFormat, RunMeta,
-    SPARSE_ROWS, Sidecar, SparseKey, TimeSpans, run_of_file,
+    ChunkMeta, Constant, Constants, DIGEST_BLOCK_BYTES, FilterPlace, MinMax, RUN_FORM, RunFlags, RunFormat,
+    RunMeta, SPARSE_ROWS, Sidecar, SparseKey, TimeSpans, run_of_file,
 };
 pub(crate) use meter::{Used, plain_bytes};
 pub use order::EventOrder;

@@ -2,8 +2,10 @@
 
 use super::cache::ColumnCache;
 use super::check::CheckedFile;
-use super::derive::Deriving;
+use super::deriving::Deriving;
 use super::error::RunError;
+use super::filter::{BLOCK_BYTES, block_at, hash, may_have};
+use super::heads::Heads;
 use super::ipc::IpcFile;
 use super::look_up::Prepared;
 use super::meta::*;
@@ -32,6 +34,8 @@ pub struct RunReader {
     last_keys: Mutex<Option<(u64, BinaryArray)>>,
     /// What the last look-up prepared.
     last_prepared: Mutex<Option<Arc<Prepared>>>,
+    /// Of the sparse key index.
+    heads: Heads,
 }
 
 #[derive(Clone, Debug)]
@@ -81,6 +85,7 @@ impl RunReader {
         Ok(RunReader {
             disk,
             meta: meta.clone(),
+            heads: Heads::new(&sidecar.keys),
             sidecar,
             file,
             decoded: OnceLock::new(),
@@ -149,6 +154,15 @@ impl RunReader {
         (first..last).map(part).collect::<Vec<_>>().into_iter()
     }
 
+    /// The part of a chunk that holds the rows `rows`, if they are of one chunk.
+    pub(super) fn one_part(&self, rows: &Range<u64>) -> Option<(usize, Range<usize>)> {
+        let chunks = &self.sidecar.chunks;
+        let at = chunks.partition_point(|c| c.first_row + c.rows <= rows.start);
+        let chunk =
+            chunks.get(at).filter(|c| c.first_row <= rows.start && rows.end <= c.first_row + c.rows)?;
+        Some((at, (rows.start - chunk.first_row) as usize..(rows.end - chunk.first_row) as usize))
+    }
+
     /// Batches of the rows `rows` with the columns of `columns` that the run has, in file order with
     /// columns of one value behind.
     ///
@@ -173,7 +187,7 @@ impl RunReader {
             }
             Decoded::Parquet(parquet) => {
                 let wanted = indices(parquet.schema(), columns);
-                let derivings = self.derivings(&parquet);
+                let derivings = self.derivings(&parquet).clone();
                 Box::new(parts.flat_map(move |(group, rows)| {
                     let read = |needed: &[usize]| parquet.batches(&file, needed, group, rows);
                     derivings[group].clone().batches(&wanted, read)
@@ -203,7 +217,7 @@ impl RunReader {
             }
             Decoded::Parquet(parquet) => {
                 let wanted = indices(parquet.schema(), columns);
-                let derivings = self.derivings(&parquet);
+                let derivings = self.derivings(&parquet).clone();
                 Box::new(parts.flat_map(move |(group, rows)| -> RunBatches {
                     match fresh() {
                         Ok(file) => derivings[group]
@@ -218,13 +232,13 @@ impl RunReader {
     }
 
     /// What is needed to derive columns, by chunk.
-    pub(super) fn derivings(&self, parquet: &ParquetFile) -> Arc<[Deriving]> {
+    pub(super) fn derivings(&self, parquet: &ParquetFile) -> &Arc<[Deriving]> {
         let make = || {
             let (constants, schema) = (Arc::new(self.meta.constants.clone()), parquet.schema());
             let chunks = self.sidecar.chunks.iter();
             chunks.map(|c| Deriving::new(&c.derived, &constants, schema)).collect()
         };
-        self.derivings.get_or_init(make).clone()
+        self.derivings.get_or_init(make)
     }
 
     fn with_constants(&self, columns: &[&str], batches: RunBatches) -> Result<RunBatches, RunError> {
@@ -253,13 +267,56 @@ impl RunReader {
         if !key.is_empty() && key < meta.key_min.as_slice() || key > meta.key_max.as_slice() {
             return Ok(0..0);
         }
+        if !self.may_have(key)? {
+            return Ok(0..0);
+        }
         if let Decoded::Parquet(parquet) = self.decoded()?
             && let Some(rows) = self.find_in_pages(parquet, key)?
         {
             return Ok(rows);
         }
-        let start = self.bound(|k| k < key)?;
-        Ok(start..self.bound(|k| k <= key)?)
+        self.find_mapped(key)
+    }
+
+    /// Whether the filter of the chunk that a key would be in has it.
+    pub(super) fn may_have(&self, key: &[u8]) -> Result<bool, RunError> {
+        let chunks = &self.sidecar.chunks;
+        let next = chunks.partition_point(|c| c.first_key.as_slice() <= key);
+        let Some(chunk) = next.checked_sub(1).map(|i| &chunks[i]) else { return Ok(true) };
+        let Some(FilterPlace { at, bytes }) = chunk.filter else { return Ok(true) };
+        let hash = hash(key);
+        let block = self.file.slice(at as usize + block_at(hash, bytes as usize), BLOCK_BYTES)?;
+        Ok(may_have(hash, &block))
+    }
+
+    /// The image columns that have the value of the key in every row of the row's chunk that writes them, a
+    /// bit each.
+    pub(crate) fn keyed(&self, row: u64) -> u64 {
+        let chunks = &self.sidecar.chunks;
+        let next = chunks.partition_point(|c| c.first_row <= row);
+        next.checked_sub(1).map_or(0, |i| chunks[i].keyed)
+    }
+
+    /// As [`RunReader::find_key`], by comparing keys between two of the sparse index.
+    fn find_mapped(&self, key: &[u8]) -> Result<Range<u64>, RunError> {
+        let keys = &self.sidecar.keys;
+        let next = self.heads.below(keys, key);
+        let row_of = |i: usize| keys.get(i).map_or(self.meta.rows, |k| k.row);
+        let mut found = row_of(0)..row_of(0);
+        if let Some(before) = next.checked_sub(1) {
+            let from = row_of(before);
+            let before = self.keys_of(from..row_of(next))?;
+            let start = partition_point(&before, |k| k < key);
+            let same = (start..before.len()).take_while(|i| before.value(*i) == key).count();
+            found = from + start as u64..from + (start + same) as u64;
+        }
+        // Of the stretches that begin with the key, only the last may have others.
+        if let Some(last) = keys[next..].partition_point(|k| k.key == key).checked_sub(1) {
+            let from = row_of(next + last);
+            let keys = self.keys_of(from..row_of(next + last + 1))?;
+            found.end = from + partition_point(&keys, |k| k <= key) as u64;
+        }
+        Ok(found)
     }
 
     /// As [`RunReader::find_key`], by the pages of the key column; `None` if they cannot be read by themselves.
@@ -267,14 +324,15 @@ impl RunReader {
         let Ok(column) = parquet.schema().index_of("key") else { return Ok(None) };
         let keys = &self.sidecar.keys;
         let row_of = |i: usize| keys.get(i).map_or(self.meta.rows, |k| k.row);
-        let next = keys.partition_point(|k| k.key.as_slice() < key);
+        let next = self.heads.below(keys, key);
         let first = next.saturating_sub(1);
         let Some(mut found) = self.find_between(parquet, column, key, row_of(first)..row_of(first + 1))?
         else {
             return Ok(None);
         };
         // Rows of the key may go on in stretches that begin with it; only the last of those may have others.
-        let last = keys.partition_point(|k| k.key.as_slice() <= key).saturating_sub(1);
+        let equal = keys[next..].partition_point(|k| k.key == key);
+        let last = (next + equal).saturating_sub(1);
         if last > first {
             let Some(more) = self.find_between(parquet, column, key, row_of(last)..row_of(last + 1))? else {
                 return Ok(None);

@@ -5,6 +5,7 @@ mod damage;
 mod derive;
 mod document;
 mod files;
+mod keyed;
 mod look_up;
 mod merge;
 mod sort;

@@ -3,12 +3,14 @@
 use super::derive::{Derivations, is_narrow, narrow_name};
 use super::encode::Encoder;
 use super::error::RunError;
+use super::filter::{filter_of, hash};
+use super::keyed::keyed_columns;
 use super::meta::*;
 use super::reduce::{DERIVED, Reduced, reduce};
 use crate::disk::Disk;
 use crate::event::columns::{OP_FULL, OP_LEAVES, OP_MASK, OP_PREVIOUS_DELETED};
 use crate::event::{EventColumns, Op, event_schema};
-use crate::id::TableId;
+use crate::id::{ColumnId, TableId};
 use crate::schema::TableSchema;
 use crate::time::FOREVER;
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array, new_null_array};
@@ -52,6 +54,10 @@ pub struct RunWriter<'d> {
     meta: Totals,
     chunks: Vec<ChunkMeta>,
     keys: Vec<SparseKey>,
+    /// Columns of the table's key.
+    key_columns: Vec<ColumnId>,
+    /// Filters that are not in the file yet, in the order of chunks.
+    filters: Vec<Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -96,6 +102,8 @@ impl<'d> RunWriter<'d> {
             meta: Totals::default(),
             chunks: Vec::new(),
             keys: Vec::new(),
+            key_columns: schema.key.clone(),
+            filters: Vec::new(),
         })
     }
 
@@ -168,6 +176,11 @@ impl<'d> RunWriter<'d> {
             self.keys.push(SparseKey { row: first_row + row as u64, key: keys.value(row).to_vec() });
         }
         let first_key_no = numbers.value(0);
+        self.filters.push(filter_of(&hashes(events, &numbers)));
+        let keyed = match self.spec.format {
+            RunFormat::Ipc => 0,
+            RunFormat::Parquet => keyed_columns(events, &self.key_columns),
+        };
         let (chunk, derived) = self.stored(events, numbers)?;
         self.chunks.push(ChunkMeta {
             first_row,
@@ -177,13 +190,26 @@ impl<'d> RunWriter<'d> {
             continues,
             spans,
             derived,
+            keyed,
+            filter: None,
         });
         self.meta.spans = Some(self.meta.spans.map_or(spans, |s| s.join(spans)));
         self.meta.flags = self.meta.flags.join(flags_of(events));
         self.meta.rows += events.len() as u64;
         let moved = |op: &u8| op & OP_MASK == Op::MovedAway as u8;
         self.meta.moved_away += events.op().values().iter().filter(|op| moved(op)).count() as u64;
-        self.encoder.write(&chunk)
+        self.encoder.write(&chunk)?;
+        if self.spec.format == RunFormat::Parquet { self.put_filters() } else { Ok(()) }
+    }
+
+    /// Writes the filters of the last chunks. In an IPC file nothing may stand between chunks.
+    fn put_filters(&mut self) -> Result<(), RunError> {
+        let first = self.chunks.len() - self.filters.len();
+        for (chunk, filter) in self.chunks[first..].iter_mut().zip(self.filters.drain(..)) {
+            let at = self.encoder.append(&filter)?;
+            chunk.filter = Some(FilterPlace { at, bytes: filter.len() as u64 });
+        }
+        Ok(())
     }
 
     /// A chunk as the file has it, and how the columns are had that are not in it.
@@ -236,6 +262,7 @@ impl<'d> RunWriter<'d> {
     /// [`RunError`]; no file has its final name then.
     pub fn finish(mut self) -> Result<RunMeta, RunError> {
         self.write_chunk(self.pending_rows)?;
+        self.put_filters()?;
         let written = self.encoder.finish()?;
         let sidecar = Sidecar {
             id: self.spec.id,
@@ -315,6 +342,13 @@ fn file_schema(format: RunFormat, schema: &TableSchema, constants: &Constants) -
     }
     fields.push(Arc::new(Field::new("key_no", DataType::UInt32, false)));
     Arc::new(Schema::new(fields))
+}
+
+/// Hashes of the keys of a chunk; `numbers` are those of the keys.
+fn hashes(events: &EventColumns, numbers: &UInt32Array) -> Vec<u64> {
+    let (keys, numbers) = (events.key(), numbers.values());
+    let begins = |row: &usize| *row == 0 || numbers[*row] != numbers[*row - 1];
+    (0..keys.len()).filter(begins).map(|row| hash(keys.value(row))).collect()
 }
 
 fn key_column(batch: &RecordBatch) -> Result<&BinaryArray, RunError> {

@@ -193,6 +193,7 @@ fn point_questions_add_up() {
         snapshot.points_counted(TABLE, &requests, &[ColumnId(1)], &counts).unwrap();
     }
     let f = counts.figures().expect("questions have begun");
-    assert_eq!((f.events_read, f.memory_events), (3 * RUNS, 3), "{f:?}");
+    // A question alone passes over what is all too late.
+    assert_eq!((f.events_read, f.memory_events), (1 + 2 * RUNS, 2), "{f:?}");
     assert_eq!((f.runs_read, f.runs_pruned), (RUNS, 0), "{f:?}");
 }

@@ -167,6 +167,63 @@ fn a_fold_of_all_keys_shows_what_a_walk_over_every_key_does() {
     check(&engine, "one run");
 }
 
+/// Compares prepared look-ups of some keys, the hot one among them, with a walk over every key.
+fn check_look_ups(engine: &Engine, state: &str) {
+    let snapshot = engine.pin();
+    let columns = [2, 0, 1].map(ColumnId);
+    let prepared = snapshot.look_up(TABLE, &columns).expect("a look-up");
+    let keys = || (0..KEYS + 50).filter(|k| *k == 7 || k % 23 == 0).map(key);
+    for commit in [1, 3, COMMITS] {
+        for (valid, system) in [(-1, 5), (3, 2), (FOREVER, 4), (0, 9), (FOREVER, FOREVER), (4, FOREVER)] {
+            let at = format!("{state}, commit {commit}, {valid}, {system}");
+            let mut request = request(&snapshot, &[2, 0, 1], 1);
+            request.kind = ScanKind::Rows { valid, system };
+            request.commit = asofdb_storage::time::CommitSeq(commit);
+            request.keys = KeyFilter::Keys(keys().map(|k| key_bytes([&Cell::Text(&k)])).collect());
+            let bounds = Bounds { valid, system, commit: request.commit };
+            let found = keys().filter_map(|k| {
+                let row = prepared.get(&key_bytes([&Cell::Text(&k)]), bounds).expect("a look-up");
+                assert!(row.iter().all(|row| row.schema() == *prepared.schema()), "{at}");
+                row
+            });
+            assert_eq!(shown(&found.collect::<Vec<_>>()), ask(&snapshot, &request), "{at}");
+        }
+    }
+}
+
+/// Events of runs that are read for the row of the hot key.
+fn events_read(snapshot: &Snapshot, bounds: Bounds) -> u64 {
+    let counts = Arc::new(ScanCounts::default());
+    let request = PointRequest { key: key_bytes([&Cell::Text(&key(7))]), bounds };
+    snapshot.points_counted(TABLE, &[request], &[ColumnId(1)], &counts).expect("an answer");
+    counts.figures().expect("figures").events_read
+}
+
+#[test]
+fn a_key_that_is_looked_up_shows_what_a_walk_over_every_key_does() {
+    let disk = SimDisk::new();
+    let options = EngineOptions { index: false, ..options(1 << 20) };
+    let engine = Engine::open_with(Path::new("/store"), OpenMode::Create, options, components(&disk));
+    let engine = engine.expect("a store");
+    let mut numbers = Numbers(3);
+    for seq in 1..=COMMITS {
+        commit(&engine, &mut numbers, seq);
+        match seq {
+            2 => assert_eq!(engine.compact().expect("a run of Parquet"), 1),
+            3 | 4 => engine.flush().expect("a flushed run"),
+            _ => {}
+        }
+    }
+    check_look_ups(&engine, "runs of both kinds and memory");
+    engine.compact().expect("a merge");
+    check_look_ups(&engine, "one run");
+    let snapshot = engine.pin();
+    for valid in [0, 5, TIMES as i64 - 2, FOREVER] {
+        let read = events_read(&snapshot, Bounds { valid, ..Bounds::latest(snapshot.commit()) });
+        assert!((1..1_000).contains(&read), "{read} of {HOT_EVENTS} events at {valid}");
+    }
+}
+
 #[test]
 fn a_scan_that_is_given_up_leaves_no_order_behind() {
     let disk = SimDisk::new();

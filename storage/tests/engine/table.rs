@@ -200,6 +200,22 @@ pub fn looked_up(snapshot: &Snapshot, keys: &[u32], bounds: Bounds, columns: usi
     let projection: Vec<ColumnId> = (0..=columns as u32).map(ColumnId).collect();
     let (_, batch) = snapshot.points(TABLE, &requests, &projection).expect("points");
     let mut found: Vec<_> = (0..batch.num_rows()).map(|row| ints(&batch, 0..columns + 1, row)).collect();
+    let prepared = snapshot.look_up(TABLE, &projection).expect("a look-up");
+    let reversed: Vec<ColumnId> = projection.iter().rev().copied().take(2).collect();
+    let others = snapshot.look_up(TABLE, &reversed).expect("a look-up");
+    let mut rows = found.iter();
+    for key in requests.iter().map(|r| &r.key) {
+        let Some(row) = prepared.get(key, bounds).expect("a row") else {
+            assert!(others.get(key, bounds).expect("no row").is_none(), "{bounds:?}");
+            continue;
+        };
+        let right = rows.next().unwrap_or_else(|| panic!("no row of {key:?} at {bounds:?}"));
+        assert_eq!(&ints(&row, 0..columns + 1, 0), right, "{bounds:?}");
+        let row = others.get(key, bounds).expect("a row").expect("the same row");
+        let right: Vec<_> = right.iter().rev().copied().take(2).collect();
+        assert_eq!(ints(&row, 0..row.num_columns(), 0), right, "{bounds:?}");
+    }
+    assert_eq!(rows.next(), None, "{bounds:?}");
     found.sort();
     found
 }

@@ -14,4 +14,5 @@ mod model_store;
 mod places;
 mod session;
 mod shown;
+mod single;
 mod slt;

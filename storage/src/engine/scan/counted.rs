@@ -1,7 +1,7 @@
 //! A source that counts what is read of it.
 
 use super::counts::ScanCounts;
-use super::source::{BatchIter, SortedSource, Traits};
+use super::source::{BatchIter, RowReader, SortedSource, Traits};
 use crate::engine::error::Error;
 use crate::run::{ChunkMeta, RunFormat, RunMeta, Used, plain_bytes};
 use crate::schema::TableSchema;
@@ -95,14 +95,24 @@ impl SortedSource for Counted {
         if let Some(batch) = &found
             && self.events
         {
-            let run = self.source.run();
-            // Files that are not compressed are used where they are mapped.
-            if run.is_some_and(|(meta, _)| meta.format == RunFormat::Ipc) {
-                self.counts.used(Used { read: plain_bytes(batch), kept: 0 });
-            }
+            self.count_mapped(batch);
             self.counts.events(self.source.as_ref(), self.place_of(key, batch.num_rows()));
         }
         Ok(found)
+    }
+
+    fn row_reader(
+        self: Arc<Self>,
+        columns: &[&str],
+        known: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Arc<dyn RowReader>, Error> {
+        let rows = self.metered(|| self.source.clone().row_reader(columns, known, schema))?;
+        Ok(Arc::new(CountedRows { rows, of: self }))
+    }
+
+    fn keyed(&self, row: usize, schema: &TableSchema) -> u64 {
+        self.source.keyed(row, schema)
     }
 
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
@@ -111,11 +121,39 @@ impl SortedSource for Counted {
 }
 
 impl Counted {
+    /// Files that are not compressed are used where they are mapped.
+    fn count_mapped(&self, batch: &RecordBatch) {
+        if self.source.run().is_some_and(|(meta, _)| meta.format == RunFormat::Ipc) {
+            self.counts.used(Used { read: plain_bytes(batch), kept: 0 });
+        }
+    }
+
     /// Where the rows of a key may be, near enough to tell the chunk.
     fn place_of(&self, key: &[u8], rows: usize) -> Range<usize> {
         let chunks = self.source.run().map_or(&[][..], |(_, chunks)| chunks);
         let after = chunks.partition_point(|c| c.first_key.as_slice() <= key);
         let start = after.checked_sub(1).map_or(0, |chunk| chunks[chunk].first_row as usize);
         start..start + rows
+    }
+}
+
+/// A reader of rows that counts what is read.
+#[derive(Debug)]
+struct CountedRows {
+    rows: Arc<dyn RowReader>,
+    of: Arc<Counted>,
+}
+
+impl RowReader for CountedRows {
+    fn rows(&self, rows: Range<usize>, known: Option<&RecordBatch>) -> Result<RecordBatch, Error> {
+        let batch = self.of.metered(|| self.rows.rows(rows.clone(), known))?;
+        if self.of.events {
+            self.of.count_mapped(&batch);
+            // More columns of an event are no further event.
+            if known.is_none() {
+                self.of.counts.events(self.of.source.as_ref(), rows);
+            }
+        }
+        Ok(batch)
     }
 }

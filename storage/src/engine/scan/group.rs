@@ -39,6 +39,12 @@ impl MergeOrder {
             .then_with(|| x.ordinal(i).cmp(&y.ordinal(j)))
     }
 
+    /// Rule B3 over two events of one key, ascending; needs all columns that it compares.
+    pub fn compare(&self, (x, i): (&Loaded, usize), (y, j): (&Loaded, usize)) -> Ordering {
+        let first = x.valid_from(i).cmp(&y.valid_from(j)).then_with(|| x.ties(i).cmp(&y.ties(j)));
+        first.then_with(|| self.compare_rest((x, i), (y, j)))
+    }
+
     pub fn rank(&self, origin: u32) -> u32 {
         self.ranks.get(origin as usize).copied().unwrap_or(u32::MAX)
     }

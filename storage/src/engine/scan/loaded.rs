@@ -36,14 +36,12 @@ pub(crate) struct Loaded {
     previous: Option<BinaryArray>,
 }
 
-fn values<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str) -> Option<ScalarBuffer<T::Native>> {
-    let array = batch.column_by_name(name)?;
+fn values<T: ArrowPrimitiveType>(array: &ArrayRef) -> Option<ScalarBuffer<T::Native>> {
     array.as_primitive_opt::<T>().map(|a| a.values().clone())
 }
 
 /// A binary column; `None` also where every value is NULL.
-fn binary(batch: &RecordBatch, name: &str) -> Option<BinaryArray> {
-    let array = batch.column_by_name(name)?;
+fn binary(array: &ArrayRef) -> Option<BinaryArray> {
     array.as_binary_opt::<i32>().filter(|a| a.null_count() < a.len() || a.is_empty()).cloned()
 }
 
@@ -53,48 +51,78 @@ fn sparse(column: &Option<BinaryArray>, row: usize) -> Option<&[u8]> {
 
 impl Loaded {
     pub fn new(batch: RecordBatch) -> Result<Loaded, Error> {
-        let key_no = values::<UInt32Type>(&batch, "key_no")
-            .ok_or_else(|| Error::new(ErrorKind::Damaged, "a sorted batch has no key numbers"))?;
-        Loaded::numbered(batch, key_no)
+        if batch.column_by_name("key_no").is_none_or(|a| a.as_primitive_opt::<UInt32Type>().is_none()) {
+            return Err(Error::new(ErrorKind::Damaged, "a sorted batch has no key numbers"));
+        }
+        Loaded::without_keys(batch)
     }
 
     /// A batch whose key numbers nobody asks for.
     pub fn without_keys(batch: RecordBatch) -> Result<Loaded, Error> {
-        Loaded::numbered(batch, Vec::new().into())
-    }
-
-    fn numbered(batch: RecordBatch, key_no: ScalarBuffer<u32>) -> Result<Loaded, Error> {
-        let op = values::<UInt8Type>(&batch, "op");
-        let last = op.iter().flat_map(|o| o.iter()).fold(0, |last, o| last.max(o & OP_MASK));
+        let schema = batch.schema();
+        let mut loaded = Loaded::empty(batch);
+        for (i, field) in schema.fields().iter().enumerate() {
+            loaded.take(field.name(), i);
+        }
+        let last = loaded.op.iter().flat_map(|o| o.iter()).fold(0, |last, o| last.max(o & OP_MASK));
         if last > Op::MovedAway as u8 {
             return Err(Error::new(ErrorKind::Damaged, "a sorted batch holds an unknown operation"));
         }
-        Ok(Loaded {
-            key_no,
-            op,
-            key: batch.column_by_name("key").and_then(|a| a.as_binary_opt::<i32>()).cloned(),
-            valid_from: values::<Int64Type>(&batch, "valid_from"),
-            valid_to: values::<Int64Type>(&batch, "valid_to"),
-            system: values::<Int64Type>(&batch, "system"),
-            commit: values::<UInt64Type>(&batch, "commit"),
-            origin: values::<UInt32Type>(&batch, "origin"),
-            position: values::<UInt64Type>(&batch, "position"),
-            ordinal: values::<UInt32Type>(&batch, "ordinal"),
-            mask: values::<UInt64Type>(&batch, "mask"),
-            mask_rest: binary(&batch, "mask_rest"),
-            unknown: binary(&batch, "unknown"),
-            ties: binary(&batch, "ties"),
-            source: values::<UInt32Type>(&batch, "source"),
-            token: binary(&batch, "token"),
-            token_ordinal: values::<UInt32Type>(&batch, "token_ordinal"),
-            operation_id: binary(&batch, "operation_id"),
-            content: batch
-                .column_by_name("content")
-                .and_then(|a| a.as_primitive_opt::<UInt64Type>())
-                .cloned(),
-            previous: binary(&batch, "previous"),
+        Ok(loaded)
+    }
+
+    fn empty(batch: RecordBatch) -> Loaded {
+        Loaded {
             batch,
-        })
+            key_no: Vec::new().into(),
+            key: None,
+            valid_from: None,
+            valid_to: None,
+            system: None,
+            commit: None,
+            op: None,
+            origin: None,
+            position: None,
+            ordinal: None,
+            mask: None,
+            mask_rest: None,
+            unknown: None,
+            ties: None,
+            source: None,
+            token: None,
+            token_ordinal: None,
+            operation_id: None,
+            content: None,
+            previous: None,
+        }
+    }
+
+    /// Keeps column `i` for typed access.
+    fn take(&mut self, name: &str, i: usize) {
+        let array = self.batch.column(i);
+        match name {
+            "key_no" => self.key_no = values::<UInt32Type>(array).unwrap_or_default(),
+            "key" => self.key = array.as_binary_opt::<i32>().cloned(),
+            "valid_from" => self.valid_from = values::<Int64Type>(array),
+            "valid_to" => self.valid_to = values::<Int64Type>(array),
+            "system" => self.system = values::<Int64Type>(array),
+            "commit" => self.commit = values::<UInt64Type>(array),
+            "op" => self.op = values::<UInt8Type>(array),
+            "origin" => self.origin = values::<UInt32Type>(array),
+            "position" => self.position = values::<UInt64Type>(array),
+            "ordinal" => self.ordinal = values::<UInt32Type>(array),
+            "mask" => self.mask = values::<UInt64Type>(array),
+            "mask_rest" => self.mask_rest = binary(array),
+            "unknown" => self.unknown = binary(array),
+            "ties" => self.ties = binary(array),
+            "source" => self.source = values::<UInt32Type>(array),
+            "token" => self.token = binary(array),
+            "token_ordinal" => self.token_ordinal = values::<UInt32Type>(array),
+            "operation_id" => self.operation_id = binary(array),
+            "content" => self.content = array.as_primitive_opt::<UInt64Type>().cloned(),
+            "previous" => self.previous = binary(array),
+            _ => {}
+        }
     }
 
     pub fn batch(&self) -> &RecordBatch {

@@ -4,6 +4,7 @@ use super::gather::{Gather, internal};
 use super::group::{Event, Groups};
 use super::keys::KeyWalk;
 use super::lineage::Histories;
+use super::look_up::PointReader;
 use super::plan::{HISTORY_COLUMNS, TableScan};
 use super::rows::{Qualifier, pick_newest};
 use super::single::{KeyReader, SLOTS_MAX};
@@ -25,6 +26,13 @@ impl TableScan {
         projection: &[ColumnId],
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
         let schema = self.latest_schema();
+        if let [one] = requests {
+            let reader = PointReader::new(self.clone(), projection, &schema)?;
+            return Ok(match reader.row(&one.key, one.bounds)? {
+                Some(row) => (vec![0; row.num_rows()], row),
+                None => (Vec::new(), RecordBatch::new_empty(reader.fields().clone())),
+            });
+        }
         let mut by_key: Vec<u32> = (0..requests.len() as u32).collect();
         by_key.sort_by(|a, b| requests[*a as usize].key.cmp(&requests[*b as usize].key));
         let keys = distinct_keys(requests, &by_key);

@@ -62,17 +62,27 @@ impl Qualifier {
         keep(effects, batch.commits().filter(|_| self.commit), self.bounds.commit.0);
     }
 
+    /// Whether events that are valid later than the point do not count, and some are.
+    pub fn is_by_valid(&self) -> bool {
+        self.valid
+    }
+
+    /// Which checks are needed, for [`Qualifier::columns_of`]; the higher four bits are 0.
+    pub fn bits(&self) -> u8 {
+        let checks = [self.valid, self.bounded, self.system, self.commit];
+        checks.iter().enumerate().fold(0, |bits, (n, on)| bits | (*on as u8) << n)
+    }
+
     /// Names of the columns that the checks read.
     pub fn columns(&self) -> impl Iterator<Item = &'static str> {
-        [
-            (self.valid, "valid_from"),
-            (self.bounded, "valid_to"),
-            (self.bounded, "valid_from"),
-            (self.system, "system"),
-            (self.commit, "commit"),
-        ]
-        .into_iter()
-        .filter_map(|(on, name)| on.then_some(name))
+        Qualifier::columns_of(self.bits())
+    }
+
+    /// As [`Qualifier::columns`], of which only [`Qualifier::bits`] are known.
+    pub fn columns_of(bits: u8) -> impl Iterator<Item = &'static str> {
+        [(1, "valid_from"), (2, "valid_to"), (2, "valid_from"), (4, "system"), (8, "commit")]
+            .into_iter()
+            .filter_map(move |(bit, name)| (bits & bit != 0).then_some(name))
     }
 
     #[inline]

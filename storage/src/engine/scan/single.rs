@@ -4,6 +4,7 @@ use super::gather::Gather;
 use super::group::{Event, Groups};
 use super::lineage::Histories;
 use super::loaded::Loaded;
+use super::look_up::PointReader;
 use super::plan::TableScan;
 use super::rows::{Qualifier, pick_newest};
 use crate::engine::error::Error;
@@ -17,6 +18,9 @@ const SINGLE_KEYS_MIN: usize = 64;
 
 /// Rows that a scan passes over while one key is looked up in one source, about.
 const ROWS_PER_LOOK_UP: usize = 512;
+
+/// Keys that are looked up so that little is read of each; the rows of more are gathered together.
+const FEW_KEYS: usize = 8;
 
 /// Batches of keys that were looked up that are kept until their rows are gathered.
 pub(crate) const SLOTS_MAX: usize = 1024;
@@ -67,6 +71,22 @@ impl TableScan {
 
     /// Rows of some keys at a point.
     pub fn rows_of_keys(
+        &self,
+        keys: &[Vec<u8>],
+        bounds: Bounds,
+        projection: &[ColumnId],
+        schema: &Arc<TableSchema>,
+    ) -> Result<ScanStream, Error> {
+        if keys.len() > FEW_KEYS || self.needs_histories() {
+            return self.gathered_rows(keys, bounds, projection, schema);
+        }
+        let reader = PointReader::new(self.clone(), projection, schema)?;
+        let rows = keys.iter().map(|key| reader.row(key, bounds)).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Box::new(rows.into_iter().flatten().map(Ok)))
+    }
+
+    /// As [`TableScan::rows_of_keys`], with all that any event of a key could be needed for.
+    pub fn gathered_rows(
         &self,
         keys: &[Vec<u8>],
         bounds: Bounds,

@@ -58,6 +58,25 @@ pub(crate) trait SortedSource: Debug + Send + Sync {
         columns: &[&str],
         schema: &Arc<TableSchema>,
     ) -> Result<Option<RecordBatch>, Error>;
+    /// Prepares reading rows by number with those of `columns` that the source has, but `key` and `key_no`;
+    /// image columns in the types of `schema`. `known` are columns that will be brought along.
+    fn row_reader(
+        self: Arc<Self>,
+        columns: &[&str],
+        known: &[&str],
+        schema: &Arc<TableSchema>,
+    ) -> Result<Arc<dyn RowReader>, Error>;
+    /// Columns that have the value of the key where a row writes them, as far as it is known of the rows
+    /// around row `row` in the types of `schema`: a bit each.
+    fn keyed(&self, _row: usize, _schema: &TableSchema) -> u64 {
+        0
+    }
     /// Up to `n - 1` ascending keys that split the rows into about equal parts.
     fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error>;
+}
+
+/// Reads some columns of few rows of a source, by number.
+pub(crate) trait RowReader: Debug + Send + Sync {
+    /// Some rows; `known` has the columns of them that were said to be known, and may be left out if none were.
+    fn rows(&self, rows: Range<usize>, known: Option<&RecordBatch>) -> Result<RecordBatch, Error>;
 }

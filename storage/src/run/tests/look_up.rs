@@ -128,7 +128,7 @@ fn pages_of_every_type_give_what_a_scan_gives() {
         let start = numbers.below(meta.rows);
         let end = (start + 1 + numbers.below(900)).min(meta.rows);
         let prepared = reader.prepared(&names).expect("columns");
-        let arrays = reader.few(&prepared, start..end).expect("pages").expect("codings that are known");
+        let arrays = reader.few(&prepared, start..end, None).expect("pages").expect("codings that are known");
         let batches = reader.scan(&names, start..end).expect("a scan").collect::<Result<Vec<_>, _>>();
         let batches = batches.expect("batches");
         let scanned = concat_batches(&batches[0].schema(), &batches).expect("one schema");
