@@ -57,7 +57,7 @@ impl MemoryBudget {
     /// The settings of an engine that keeps to it.
     pub fn engine_options(self) -> EngineOptions {
         let usual = EngineOptions::default();
-        let memory_bytes_max = self.parts(4);
+        let memory_bytes_max = self.parts(6);
         // What small events take beside their bytes is bounded by their number.
         let most = usual.memory_events_max as u64 * self.0 / MemoryBudget::default().0;
         EngineOptions {

@@ -111,23 +111,23 @@ pub(super) fn absent(cell: &Cell<'_>) -> bool {
 /// If the operation is not known.
 pub fn operation(options: &FormatOptions, view: &mut View<'_, '_>) -> Result<Option<Op>, Reject> {
     let Some(column) = &options.op else { return Ok(Some(options.default_op)) };
-    operation_of(options, column, view.get(column))
+    operation_of(options, column, &view.get(column))
 }
 
 /// The operation that a cell of the column of operations says.
 pub(super) fn operation_of(
     options: &FormatOptions,
     column: &str,
-    cell: Cell<'_>,
+    cell: &Cell<'_>,
 ) -> Result<Option<Op>, Reject> {
-    if absent(&cell) {
+    if absent(cell) {
         return Ok(Some(options.default_op));
     }
     let mut buffer = String::new();
-    let word = match cell {
+    let word = match *cell {
         Cell::Text(t) => t,
-        other => {
-            write_text(&mut buffer, &other);
+        _ => {
+            write_text(&mut buffer, cell);
             &buffer
         }
     };
@@ -177,7 +177,7 @@ fn axis<'a>(
     options: &FormatOptions,
     view: &mut View<'_, 'a>,
 ) -> Result<AxisValue, Reject> {
-    axis_of(column, role, options, view.get(&column.column))
+    axis_of(column, role, options, &view.get(&column.column))
 }
 
 /// The declared time that a cell of its column is.
@@ -185,14 +185,14 @@ pub(super) fn axis_of(
     column: &TimeColumn,
     role: &str,
     options: &FormatOptions,
-    cell: Cell<'_>,
+    cell: &Cell<'_>,
 ) -> Result<AxisValue, Reject> {
     let name = &column.column;
     let bad = |what: &str| Reject::new(format!("{role} `{name}` {what}"));
     let instant = |value: i64| AxisValue { value, axis: AxisType::Instant };
     let local = |us: i64| zoned(us, options).ok_or_else(|| bad("does not exist in the declared zone"));
     let range = || bad("is beyond the range of times");
-    match cell {
+    match *cell {
         Cell::Unchanged | Cell::Unknown | Cell::Null => Err(bad("is NULL or missing")),
         Cell::Int(value) => match column.unit {
             None => Ok(AxisValue { value, axis: AxisType::Integer }),

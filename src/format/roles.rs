@@ -121,7 +121,7 @@ fn declared_change<'a>(
 ) -> Result<Option<Change<'a>>, Reject> {
     let op = match &options.op {
         None => options.default_op,
-        Some(column) => match operation_of(options, column, operation.cell)? {
+        Some(column) => match operation_of(options, column, &operation.cell)? {
             None => return Ok(None),
             Some(op) => op,
         },
@@ -131,8 +131,8 @@ fn declared_change<'a>(
     };
     let mut change = Change::new(op);
     change.declared = Declared {
-        valid_from: axis(&options.valid, VALID_TIME, valid.cell)?,
-        system: axis(&options.system, SYSTEM_TIME, system.cell)?,
+        valid_from: axis(&options.valid, VALID_TIME, &valid.cell)?,
+        system: axis(&options.system, SYSTEM_TIME, &system.cell)?,
         operation_id: options.operation_id.as_ref().map(|_| id.cell).filter(|c| !absent(c)),
         ..Declared::default()
     };

@@ -167,6 +167,7 @@ impl Messages for RowMessages {
         // The truncate of a version stands before its rows.
         let first = version.is_some() as u64;
         let place = |position: u64| Place {
+            number: 0,
             stream,
             stream_generation: *stream_generation,
             origin,

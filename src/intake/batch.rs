@@ -14,7 +14,6 @@ use crate::options::IntakeOptions;
 use crate::source::Place;
 use asofdb_storage::engine::{Catalog, Quarantined};
 use asofdb_storage::id::{ColumnId, OriginId, TableId};
-use asofdb_storage::recycle;
 use asofdb_storage::time::AxisType;
 use asofdb_storage::value::Cell;
 use std::collections::{HashMap, HashSet};
@@ -44,7 +43,7 @@ pub struct Batcher<'o> {
     /// Origins whose options are stored already, for messages put aside.
     options_noted: HashSet<u32>,
     /// The place that was looked up last.
-    last_place: Option<(String, u32, String, u32, OriginId)>,
+    last_place: Option<(u64, String, u32, String, u32, OriginId)>,
     /// Origins that this batch read from.
     pub(super) origins_read: Vec<u32>,
     pub(super) counts: IntakeReport,
@@ -54,7 +53,7 @@ pub struct Batcher<'o> {
     pub(super) held: Vec<Held>,
     pub(super) wanted: Wanted,
     cells: Cells<'static>,
-    pub(super) encoded: Vec<(ColumnId, Cell<'static>)>,
+    pub(super) encoded: Vec<(ColumnId, &'static Cell<'static>)>,
     prepared: Vec<Prepared>,
     pub(super) scratch: EmitScratch,
 }
@@ -99,7 +98,7 @@ impl<'o> Batcher<'o> {
             quarantine: Vec::new(),
             deferred: Vec::new(),
             held: Vec::new(),
-            cells: Vec::new(),
+            cells: Cells::default(),
             encoded: Vec::new(),
             prepared: Vec::new(),
             scratch: EmitScratch::default(),
@@ -163,18 +162,20 @@ impl<'o> Batcher<'o> {
     }
 
     fn origin(&mut self, place: &Place<'_>) -> OriginId {
-        if let Some((stream, generation, origin, origin_generation, id)) = &self.last_place
-            && stream == place.stream
-            && origin == place.origin
-            && *generation == place.stream_generation
-            && *origin_generation == place.origin_generation
+        if let Some((number, stream, generation, origin, origin_generation, id)) = &self.last_place
+            && (place.number != 0 && *number == place.number
+                || stream == place.stream
+                    && origin == place.origin
+                    && *generation == place.stream_generation
+                    && *origin_generation == place.origin_generation)
         {
             return *id;
         }
         let more = self.generations.get(place.stream).copied().unwrap_or(0);
         let id = self.numbers.origin(&Place { stream_generation: place.stream_generation + more, ..*place });
         let (stream, origin) = (place.stream.to_owned(), place.origin.to_owned());
-        self.last_place = Some((stream, place.stream_generation, origin, place.origin_generation, id));
+        self.last_place =
+            Some((place.number, stream, place.stream_generation, origin, place.origin_generation, id));
         if !self.origins_read.contains(&id.0) {
             self.origins_read.push(id.0);
         }
@@ -242,7 +243,7 @@ impl<'o> Batcher<'o> {
         origin: OriginId,
         changes: &[Change<'a>],
     ) -> Result<()> {
-        let mut cells: Cells<'a> = recycle(std::mem::take(&mut self.cells));
+        let mut cells: Cells<'a> = std::mem::take(&mut self.cells).recycled();
         let mut prepared = std::mem::take(&mut self.prepared);
         prepared.clear();
         let mut refused = None;
@@ -268,7 +269,7 @@ impl<'o> Batcher<'o> {
             Some((table, refusal)) => self.put_aside(place, origin, table.as_deref(), refusal)?,
             None => self.emit_all(place, origin, changes, &prepared, &cells),
         }
-        self.cells = recycle(cells);
+        self.cells = cells.recycled();
         self.prepared = prepared;
         Ok(())
     }

@@ -51,7 +51,7 @@ impl Batcher<'_> {
         if ends {
             key.clear();
             let t = &self.tables[p.table];
-            put_key(t, &cells[p.cells.clone()], &mut key);
+            put_key(t, cells, change, p, &mut key);
             if change.tombstone
                 && let Some((table, tombstone)) = stream.ended
                 && table == p.table
@@ -194,20 +194,20 @@ impl Batcher<'_> {
     /// Gives the cells their columns and appends the row to the table's block.
     fn encode<'a>(&mut self, head: &mut EventHead<'_>, change: &Change<'a>, p: &Prepared, cells: &Cells<'a>) {
         let t = &mut self.tables[p.table];
-        let mut row: Vec<(ColumnId, Cell<'a>)> = recycle(std::mem::take(&mut self.encoded));
-        row.extend(cells[p.cells.clone()].iter().map(|(slot, cell)| (t.take(*slot, cell), *cell)));
+        let mut row: Vec<(ColumnId, &Cell<'a>)> = recycle(std::mem::take(&mut self.encoded));
+        row.extend(cells.of(change, &p.cells).map(|(slot, cell)| (t.take(slot, cell), cell)));
         if !row.is_sorted_by(|a, b| a.0 < b.0) {
             row.sort_by_key(|(id, _)| *id);
         }
         let mut previous: Vec<Cell<'a>> = Vec::new();
         if let Some(range) = &p.previous {
-            cells[range.clone()].iter().for_each(|(slot, cell)| {
-                t.take(*slot, cell);
+            cells.of(change, range).for_each(|(slot, cell)| {
+                t.take(slot, cell);
                 previous.push(*cell);
             });
         } else if let Some(range) = &p.old_row {
             let old: Vec<_> =
-                cells[range.clone()].iter().map(|(slot, cell)| (t.take(*slot, cell), *cell)).collect();
+                cells.of(change, range).map(|(slot, cell)| (t.take(slot, cell), *cell)).collect();
             previous = vec![Cell::Null; t.columns().len()];
             old.into_iter().for_each(|(id, cell)| previous[id.0 as usize] = cell);
         }
@@ -224,10 +224,10 @@ impl Batcher<'_> {
     }
 }
 
-/// The key bytes of cells by slot.
-fn put_key(t: &TableIntake, cells: &[(u32, Cell<'_>)], out: &mut Vec<u8>) {
+/// The key bytes of a prepared change.
+fn put_key(t: &TableIntake, cells: &Cells<'_>, change: &Change<'_>, p: &Prepared, out: &mut Vec<u8>) {
     for slot in &t.key {
-        let cell = cells.iter().find(|(s, _)| s == slot).map_or(Cell::Null, |(_, c)| *c);
-        put_key_cell(out, &cell);
+        let cell = cells.of(change, &p.cells).find(|(s, _)| s == slot).map_or(&Cell::Null, |(_, c)| c);
+        put_key_cell(out, cell);
     }
 }

@@ -500,6 +500,7 @@ impl Batcher<'_> {
                     Refusal::new("an event with this operation id and other content is stored already")
                         .hint("operation ids must be unique; see history() for the stored event");
                 let place = Place {
+                    number: 0,
                     stream: &h.stream,
                     stream_generation: 0,
                     origin: "",

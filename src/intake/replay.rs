@@ -161,6 +161,7 @@ impl<'o> Decoders<'o> {
         message: &'m Quarantined,
     ) -> Result<(Place<'m>, &'m mut KeptMessages), (Place<'m>, String)> {
         let mut place = Place {
+            number: 0,
             stream: &message.stream,
             stream_generation: 0,
             origin: "",

@@ -2,10 +2,11 @@
 //! table changes here, so that a message that is refused leaves no trace in its schema.
 
 use super::fit::fit;
-use super::table::{Slot, TableIntake, key_name};
+use super::table::{TableIntake, key_name};
 use crate::change::{Change, Column};
 use asofdb_storage::event::Op;
-use asofdb_storage::value::{Cell, ColumnType};
+use asofdb_storage::recycle;
+use asofdb_storage::value::Cell;
 use std::ops::Range;
 
 /// Why a message is refused.
@@ -43,8 +44,68 @@ pub struct Prepared {
     pub old_row: Option<Range<usize>>,
 }
 
-/// Cells by slot.
-pub type Cells<'a> = Vec<(u32, Cell<'a>)>;
+/// Cells by slot. Those of an image stay where they are: a cell is large, and moving one costs more than
+/// reading it.
+#[derive(Debug, Default)]
+pub struct Cells<'a> {
+    placed: Vec<Placed>,
+    own: Vec<Cell<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    slot: u32,
+    /// Place in the image of the change, or in `own` behind [`OWN`].
+    at: u32,
+}
+
+const OWN: u32 = 1 << 31;
+
+impl<'a> Cells<'a> {
+    /// None, with the allocations of `self`.
+    pub fn recycled<'b>(mut self) -> Cells<'b> {
+        self.placed.clear();
+        Cells { placed: self.placed, own: recycle(self.own) }
+    }
+
+    fn len(&self) -> usize {
+        self.placed.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.placed.truncate(len);
+    }
+
+    fn push(&mut self, slot: u32, cell: Cell<'a>) {
+        self.placed.push(Placed { slot, at: OWN | self.own.len() as u32 });
+        self.own.push(cell);
+    }
+
+    /// Cells of `change` with their slots.
+    pub fn of<'c>(
+        &'c self,
+        change: &'c Change<'a>,
+        range: &Range<usize>,
+    ) -> impl ExactSizeIterator<Item = (u32, &'c Cell<'a>)> {
+        self.placed[range.clone()].iter().map(|p| {
+            let cell = match p.at & OWN {
+                0 => &change.image[p.at as usize].cell,
+                _ => &self.own[(p.at ^ OWN) as usize],
+            };
+            (p.slot, cell)
+        })
+    }
+
+    /// The cell of a slot.
+    fn find<'c>(
+        &'c self,
+        change: &'c Change<'a>,
+        range: &Range<usize>,
+        slot: u32,
+    ) -> Option<&'c Cell<'a>> {
+        self.of(change, range).find(|(s, _)| *s == slot).map(|(_, cell)| cell)
+    }
+}
 
 /// Prepares a change for `table`, the `index`th.
 pub fn prepare<'a>(
@@ -91,26 +152,23 @@ fn push_image<'a>(
             None => table.slot_behind(before, c.name),
         };
         before = Some(slot);
-        let cell = match c.cell {
-            // What identifies a row is one value.
-            Cell::Leaves(_) if !table.is_keyed() || table.key.contains(&slot) => {
-                named(change.fields, c.name).unwrap_or(c.cell)
-            }
-            cell => cell,
-        };
-        cells.push((slot, fitted(table, slot, cell)?));
+        let leaves = matches!(c.cell, Cell::Leaves(_));
+        if !leaves && table.slots[slot as usize].declared.is_none() {
+            cells.placed.push(Placed { slot, at: i as u32 });
+            continue;
+        }
+        // What identifies a row is one value.
+        let whole = leaves && (!table.is_keyed() || table.key.contains(&slot));
+        let cell = if whole { named(change.fields, c.name).unwrap_or(c.cell) } else { c.cell };
+        cells.push(slot, fitted(table, slot, cell)?);
     }
     Ok(())
 }
 
 /// A cell as its column has it, if a type is declared.
-#[inline]
 fn fitted<'a>(table: &TableIntake, slot: u32, cell: Cell<'a>) -> Result<Cell<'a>, Refusal> {
     let s = &table.slots[slot as usize];
-    s.declared.map_or(Ok(cell), |ty| fitted_to(ty, s, cell))
-}
-
-fn fitted_to<'a>(ty: ColumnType, s: &Slot, cell: Cell<'a>) -> Result<Cell<'a>, Refusal> {
+    let Some(ty) = s.declared else { return Ok(cell) };
     fit(cell, ty).ok_or_else(|| {
         let mut shown = String::new();
         asofdb_storage::value::write_text(&mut shown, &cell);
@@ -135,7 +193,7 @@ fn old_row<'a>(
     let start = cells.len();
     for c in old {
         let slot = table.slot(c.name);
-        cells.push((slot, fitted(table, slot, c.cell)?));
+        cells.push(slot, fitted(table, slot, c.cell)?);
     }
     Ok(start..cells.len())
 }
@@ -156,10 +214,11 @@ fn push_key<'a>(
     cells: &mut Cells<'a>,
 ) -> Result<(), Refusal> {
     for slot in &table.key {
-        let here = cells[start..].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
-        if here.is_some_and(|c| is_value(&c)) {
+        let here = cells.find(change, &(start..cells.len()), *slot);
+        if here.is_some_and(is_value) {
             continue;
         }
+        let here = here.copied();
         let name = &table.slots[*slot as usize].name;
         let single = table.key.len() == 1 && change.key.len() == 1;
         let of_key = change.key.iter().find(|c| key_name(c) == name || single && c.name.is_empty());
@@ -171,7 +230,7 @@ fn push_key<'a>(
             of_key.map(|c| c.cell),
         ];
         match candidates.into_iter().flatten().find(is_value) {
-            Some(cell) if here.is_none() => cells.push((*slot, fitted(table, *slot, cell)?)),
+            Some(cell) if here.is_none() => cells.push(*slot, fitted(table, *slot, cell)?),
             _ if candidates.iter().any(Option::is_some) => {
                 return Err(Refusal::new(format!("key column {name} is NULL"))
                     .hint("a row without a key cannot be told from others; --key names the key columns"));
@@ -202,11 +261,11 @@ fn previous<'a>(
         let name = &table.slots[*slot as usize].name;
         let unnamed = sent && table.key.len() == 1 && old.len() == 1 && old[0].name.is_empty();
         match if unnamed { Some(old[0].cell) } else { named(old, name) }.filter(is_value) {
-            Some(cell) => cells.push((*slot, fitted(table, *slot, cell)?)),
+            Some(cell) => cells.push(*slot, fitted(table, *slot, cell)?),
             // A source may send only those key columns that changed.
             None if sent && !old.is_empty() => {
-                let now = cells[row.clone()].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
-                cells.push((*slot, now.unwrap_or(Cell::Null)));
+                let now = cells.find(change, row, *slot).copied();
+                cells.push(*slot, now.unwrap_or(Cell::Null));
             }
             None => {
                 cells.truncate(start);
@@ -214,11 +273,11 @@ fn previous<'a>(
             }
         }
     }
-    let same = |(slot, old): &(u32, Cell<'a>)| {
-        let now = cells[row.clone()].iter().find(|(s, _)| s == slot).map(|(_, c)| *c);
-        now.is_some_and(|now| now == *old || key_bytes_of(&now) == key_bytes_of(old))
+    let same = |(slot, old): (u32, &Cell<'a>)| {
+        let now = cells.find(change, row, slot);
+        now.is_some_and(|now| now == old || key_bytes_of(now) == key_bytes_of(old))
     };
-    if cells[start..].iter().all(same) {
+    if cells.of(change, &(start..cells.len())).all(same) {
         cells.truncate(start);
         return Ok(None);
     }

@@ -10,6 +10,7 @@ use crate::format::json;
 use crate::format::parquet::ParquetRows;
 use crate::format::{Csv, Decoder, Format, FormatOptions, RecordEnd, record_end};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Receives messages with their places.
 pub type PlacedSink<'s> = dyn FnMut(&Place<'_>, Decoded<'_>) + 's;
@@ -17,8 +18,13 @@ pub type PlacedSink<'s> = dyn FnMut(&Place<'_>, Decoded<'_>) + 's;
 /// Once a quote was found open to the end of what may be read, later ones are looked for this far.
 const QUOTE_BYTES_MAX: usize = 64 << 10;
 
+/// Files that the process has opened.
+static FILES: AtomicU64 = AtomicU64::new(0);
+
 /// A file being read.
 pub(super) struct OpenFile {
+    /// See [`Place::number`].
+    number: u64,
     pub position: SourcePosition,
     pub shown: String,
     pub format: Format,
@@ -42,6 +48,7 @@ enum Body {
 
 /// What is common to the places of one file.
 struct At<'p> {
+    number: u64,
     position: &'p SourcePosition,
     file: &'p str,
     line: u64,
@@ -51,6 +58,7 @@ struct At<'p> {
 impl At<'_> {
     fn place<'x>(&'x self, raw: &'x [u8]) -> Place<'x> {
         Place {
+            number: self.number,
             stream: &self.position.stream,
             stream_generation: self.position.stream_generation,
             origin: &self.position.origin,
@@ -122,6 +130,7 @@ impl OpenFile {
         }
         let position = SourcePosition { lines, ..position };
         Ok(OpenFile {
+            number: FILES.fetch_add(1, Ordering::Relaxed) + 1,
             position,
             shown,
             format,
@@ -191,6 +200,7 @@ impl OpenFile {
     fn line(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
         loop {
             let at = At {
+                number: self.number,
                 position: &self.position,
                 file: &self.shown,
                 line: self.position.lines + 1,
@@ -236,6 +246,7 @@ impl OpenFile {
         let Body::Csv(csv, quote_bytes_max) = &mut self.body else { return Ok(0) };
         loop {
             let at = At {
+                number: self.number,
                 position: &self.position,
                 file: &self.shown,
                 line: self.position.lines + 1,
@@ -292,7 +303,8 @@ impl OpenFile {
             let raw = if i + 1 == elements.len() { raw.strip_suffix(b"]") } else { raw.strip_suffix(b",") };
             let raw = raw.unwrap_or(b"").trim_ascii();
             let line = memchr::memchr_iter(b'\n', &window[..element.at]).count() as u64 + 1;
-            let at = At { position: &self.position, file: &self.shown, line, byte: element.at as u64 };
+            let (position, number) = (&self.position, self.number);
+            let at = At { number, position, file: &self.shown, line, byte: element.at as u64 };
             let message = Message { value: Some(raw), position: at.position.next, ..Message::default() };
             decoder.decode(&message, &mut |decoded| sink(&at.place(raw), decoded));
             self.position.next += 1;
@@ -311,10 +323,10 @@ impl OpenFile {
             self.blocks.consume(n);
             self.blocks.fill().map_err(|e| e.to_string())?;
         }
-        let (position, file) = (&mut self.position, &self.shown);
+        let (position, file, number) = (&mut self.position, &self.shown, self.number);
         rows.read(&self.options, messages_max, &mut |row, decoded| {
             position.next = row;
-            let at = At { position, file, line: row + 1, byte: 0 };
+            let at = At { number, position, file, line: row + 1, byte: 0 };
             sink(&at.place(&[]), decoded);
             position.next = row + 1;
         })
@@ -350,6 +362,7 @@ fn kdump_line(
             let stream = format!("{}{origin}#{}/{}", position.stream, record.topic, record.partition);
             let next = partitions.entry(stream.clone()).or_insert(0);
             let place = Place {
+                number: 0,
                 stream: &stream,
                 origin: "",
                 origin_generation: 0,

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
+    /// Stands for stream, origin and their generations: equal numbers that are not 0 mean the same, within
+    /// a process.
+    pub number: u64,
     /// Name of the stream: the path of a file or directory, `topic/partition` of a Kafka dump
     /// (after the path of the dump and a `#`), or the declared name of standard input.
     pub stream: &'a str,

@@ -20,6 +20,7 @@ impl Messages for Topic {
             let cells = [Column { name: "id", cell: Cell::Int(position as i64) }];
             let change = Change { table: Some("t"), key: &cells, image: &cells, ..Change::new(Op::Insert) };
             let place = Place {
+                number: 0,
                 stream: "topic/0",
                 stream_generation: 0,
                 origin: "",

@@ -107,6 +107,7 @@ fn columns(cells: &[(&'static str, Cell<'static>)]) -> Vec<Column<'static>> {
 
 fn deliver(m: &Msg, take: &mut Take<'_>) -> Result<(), Error> {
     let place = Place {
+        number: 0,
         stream: m.stream,
         stream_generation: 0,
         origin: m.origin,

@@ -32,6 +32,7 @@ impl Messages for Feed {
             change.image = if op == Op::Delete { &[] } else { &image };
             (change.declared.valid_from, change.declared.system) = (time(valid), time(system));
             let place = Place {
+                number: 0,
                 stream: "s",
                 stream_generation: 0,
                 origin: "",

@@ -48,8 +48,8 @@ pub struct EngineOptions {
 impl Default for EngineOptions {
     fn default() -> Self {
         EngineOptions {
-            memory_events_max: 400_000,
-            memory_bytes_max: 64 << 20,
+            memory_events_max: 1_250_000,
+            memory_bytes_max: 96 << 20,
             closing_events_max: 20_000,
             segment_bytes_max: 256 << 20,
             index: false,

@@ -24,6 +24,8 @@ const EVENTS_FOR_COMMIT: usize = 20;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
 /// runs, which must not take time from intake.
 const INDEX_PATIENCE: Duration = Duration::from_millis(500);
+/// Rows from which on what is flushed is encoded at once; fewer are merged with others first.
+const PARQUET_ROWS_MIN: usize = 100_000;
 /// Memory batches of one table before small ones are merged.
 const SMALL_BATCHES_MAX: usize = 8;
 
@@ -205,10 +207,11 @@ impl Shared {
     ) -> Result<Arc<RunSource>, Error> {
         let schema = meta.schema();
         let mut inputs = Vec::with_capacity(memory.len());
+        let rows = memory.iter().map(|b| b.events).sum();
         for batch in memory {
             inputs.push(MergeInput::batch(extend_batch(&batch.sorted()?.plain, &batch.schema, schema)?));
         }
-        self.write_run(view, meta, 0, inputs)
+        self.write_run(view, meta, 0, rows, inputs)
     }
 
     fn write_run(
@@ -216,6 +219,7 @@ impl Shared {
         view: &View,
         meta: &TableMeta,
         level: u8,
+        rows: usize,
         inputs: Vec<MergeInput>,
     ) -> Result<Arc<RunSource>, Error> {
         let schema = Arc::new(meta.schema().clone());
@@ -223,7 +227,7 @@ impl Shared {
         let order = EventOrder { ranks, system_declared: meta.system_declared };
         // Never given twice: a manifest that was stored in vain may name the run.
         let id = self.next_run.fetch_add(1, Ordering::SeqCst);
-        let format = if level == 0 { RunFormat::Ipc } else { RunFormat::Parquet };
+        let format = if level == 0 && rows < PARQUET_ROWS_MIN { RunFormat::Ipc } else { RunFormat::Parquet };
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
         let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
@@ -263,7 +267,7 @@ impl Shared {
         let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
         let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        let written = self.write_run(&view, meta, level, inputs);
+        let written = self.write_run(&view, meta, level, usize::MAX, inputs);
         let mut manifest = locked(&self.manifest);
         let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
         if !old.iter().all(|id| manifest.runs.iter().any(|r| r.id == *id)) {

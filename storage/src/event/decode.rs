@@ -159,20 +159,26 @@ impl<'s> Builder<'s> {
         let op = row.head.op;
         let full = row.head.full || op.ends_row();
         let (mut key, mut marks, mut next) = ([Cell::Null; KEY_COLUMNS_MAX], Marks::new(full), 0);
-        for cell in row.cells() {
-            let (id, cell) = cell?;
+        let key_columns = self.schema.key.len();
+        self.key_scratch.clear();
+        // Key columns whose bytes are there, as long as they come in the order of the key.
+        let mut keys = 0;
+        let (mut cells, mut cell) = (row.read_cells(), Cell::Null);
+        while let Some(id) = cells.next_into(&mut cell)? {
             let at = id.0 as usize;
             self.push_image(next, at, &cell)?;
             next = at + 1;
             marks.add(at, &cell, full);
             let place = self.key_places[at];
-            if place != NO_KEY {
+            if place as usize == keys {
+                put_key_cell(&mut self.key_scratch, &cell);
+                keys += 1;
+            } else if place != NO_KEY {
                 key[place as usize] = cell;
             }
         }
         self.images[next..].iter_mut().for_each(ImageBuilder::append_null);
-        self.key_scratch.clear();
-        key[..self.schema.key.len()].iter().for_each(|cell| put_key_cell(&mut self.key_scratch, cell));
+        key[keys..key_columns].iter().for_each(|cell| put_key_cell(&mut self.key_scratch, cell));
         self.key.append_value(&self.key_scratch);
         self.push_head(row, context, op, full, marks.leaves);
         self.push_marks(marks, full);
@@ -434,6 +440,9 @@ pub(crate) fn image_column<'a>(
 }
 
 fn rescale(unscaled: i128, from: u8, to: u8) -> Result<i128, RowError> {
+    if from == to {
+        return Ok(unscaled);
+    }
     let room = RowError { what: "decimal does not fit the scale of its column", at: 0 };
     let steps = to.checked_sub(from).ok_or(room)?;
     10i128.checked_pow(steps as u32).and_then(|f| unscaled.checked_mul(f)).ok_or(room)

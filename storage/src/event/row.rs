@@ -10,6 +10,7 @@ use super::head::{EventHead, Op, TimeSource};
 use crate::id::{ColumnId, OriginId, SourceId};
 use crate::time::FOREVER;
 use crate::value::Cell;
+use std::borrow::Borrow;
 
 pub(crate) mod flag {
     pub const OP: u32 = 0b111;
@@ -61,21 +62,40 @@ pub struct RowError {
     pub at: usize,
 }
 
+/// Bits of a number that eight bytes of a varint hold.
+const EIGHT_BYTES_BITS: u32 = 56;
+
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
     if n < 0x80 {
         return out.push(n as u8);
     }
-    let (mut bytes, mut len) = ([0; 10], 0);
-    while n >= 0x80 {
-        bytes[len] = n as u8 | 0x80;
-        n >>= 7;
-        len += 1;
+    if n < 1 << EIGHT_BYTES_BITS {
+        let len = (u64::BITS - n.leading_zeros()).div_ceil(7) as usize;
+        let more = 0x8080_8080_8080_8080 & ((1 << (8 * len - 8)) - 1);
+        // A copy of a fixed length is one move; what is too much goes again.
+        let end = out.len() + len;
+        out.extend_from_slice(&(spread(n) | more).to_le_bytes());
+        return out.truncate(end);
     }
-    bytes[len] = n as u8;
-    // A copy of a fixed length is a few moves; what is too much goes again.
-    let end = out.len() + len + 1;
-    out.extend_from_slice(&bytes);
-    out.truncate(end);
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+/// Groups of 7 bits, lowest first, as bytes.
+fn spread(n: u64) -> u64 {
+    let n = (n & 0x0fff_ffff) | (n & 0x00ff_ffff_f000_0000) << 4;
+    let n = (n & 0x0000_3fff_0000_3fff) | (n & 0x0fff_c000_0fff_c000) << 2;
+    (n & 0x007f_007f_007f_007f) | (n & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+/// The lowest 7 bits of each byte side by side: what [`spread`] was made of.
+fn gather(bytes: u64) -> u64 {
+    let n = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
+    let n = (n & 0x0000_3fff_0000_3fff) | (n & 0x3fff_0000_3fff_0000) >> 2;
+    (n & 0x0fff_ffff) | (n & 0x0fff_ffff_0000_0000) >> 4
 }
 
 fn put_signed(out: &mut Vec<u8>, n: i64) {
@@ -84,6 +104,9 @@ fn put_signed(out: &mut Vec<u8>, n: i64) {
 
 fn put_wide(out: &mut Vec<u8>, n: i128) {
     let mut z = ((n << 1) ^ (n >> 127)) as u128;
+    if let Ok(narrow) = u64::try_from(z) {
+        return put_varint(out, narrow);
+    }
     while z >= 0x80 {
         out.push(z as u8 | 0x80);
         z >>= 7;
@@ -152,9 +175,12 @@ fn fixed(out: &mut Vec<u8>, tag: u8, v: i64) {
 ///
 /// # Panics
 /// In debug builds, if the columns do not ascend.
-pub fn encode_row(out: &mut Vec<u8>, head: &EventHead<'_>, cells: &[(ColumnId, Cell<'_>)]) {
+pub fn encode_row<'a, C>(out: &mut Vec<u8>, head: &EventHead<'_>, cells: &[(ColumnId, C)])
+where
+    C: Borrow<Cell<'a>>,
+{
     debug_assert!(cells.windows(2).all(|w| w[0].0 < w[1].0), "columns must ascend");
-    let dense = cells.iter().enumerate().all(|(i, (id, c))| id.0 as usize == i && is_sent(c));
+    let dense = cells.iter().enumerate().all(|(i, (id, c))| id.0 as usize == i && is_sent(c.borrow()));
     put_varint(out, flags_of(head, dense) as u64);
     let base = head.valid_from.unwrap_or(0);
     if let Some(v) = head.valid_from {
@@ -233,11 +259,11 @@ fn is_sent(cell: &Cell<'_>) -> bool {
     !matches!(cell, Cell::Unchanged)
 }
 
-fn put_cells(out: &mut Vec<u8>, cells: &[(ColumnId, Cell<'_>)], dense: bool) {
-    let count = cells.iter().filter(|(_, c)| is_sent(c)).count();
-    put_varint(out, count as u64);
+fn put_cells<'a, C: Borrow<Cell<'a>>>(out: &mut Vec<u8>, cells: &[(ColumnId, C)], dense: bool) {
+    let sent = || cells.iter().map(|(id, c)| (id, c.borrow())).filter(|(_, c)| is_sent(c));
+    put_varint(out, sent().count() as u64);
     let mut next = 0;
-    for (id, cell) in cells.iter().filter(|(_, c)| is_sent(c)) {
+    for (id, cell) in sent() {
         if !dense {
             put_varint(out, (id.0 - next) as u64);
             next = id.0 + 1;
@@ -331,25 +357,45 @@ impl<'a> RowView<'a> {
 
     /// The authored cells by ascending column.
     pub fn cells(&self) -> impl Iterator<Item = Result<(ColumnId, Cell<'a>), RowError>> + use<'a> {
-        let (mut r, dense, mut next) = (self.cells, self.dense, 0u32);
-        let mut left = self.cell_count;
+        let mut cells = self.read_cells();
         std::iter::from_fn(move || {
-            if left == 0 {
-                return None;
-            }
-            left -= 1;
-            Some((|| {
-                let skip = if dense { 0 } else { r.narrow()? };
-                let id = next.checked_add(skip).ok_or(r.error("column number too large"))?;
-                next = id.checked_add(1).ok_or(r.error("column number too large"))?;
-                Ok((ColumnId(id), r.cell()?))
-            })())
+            let mut cell = Cell::Null;
+            cells.next_into(&mut cell).map(|id| id.map(|id| (id, cell))).transpose()
         })
+    }
+
+    /// The same, for reading one after the other into one place.
+    pub(crate) fn read_cells(&self) -> CellsReader<'a> {
+        CellsReader { reader: self.cells, dense: self.dense, next: 0, left: self.cell_count }
     }
 
     /// The bytes of all cells, for comparing the content of two events.
     pub fn cell_bytes(&self) -> &'a [u8] {
         &self.cells.bytes[self.cells.at..]
+    }
+}
+
+/// Reads the cells of a row. A cell is large, so it is read where it is wanted.
+pub(crate) struct CellsReader<'a> {
+    reader: CellReader<'a>,
+    dense: bool,
+    next: u32,
+    left: usize,
+}
+
+impl<'a> CellsReader<'a> {
+    /// Reads the next cell; its column, or `None` at the end.
+    #[inline]
+    pub(crate) fn next_into(&mut self, cell: &mut Cell<'a>) -> Result<Option<ColumnId>, RowError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        let skip = if self.dense { 0 } else { self.reader.narrow()? };
+        let id = self.next.checked_add(skip).ok_or(self.reader.error("column number too large"))?;
+        self.next = id.checked_add(1).ok_or(self.reader.error("column number too large"))?;
+        self.reader.cell_into(cell)?;
+        Ok(Some(ColumnId(id)))
     }
 }
 
@@ -380,6 +426,26 @@ impl<'a> CellReader<'a> {
     }
 
     fn varint(&mut self) -> Result<u64, RowError> {
+        let rest = &self.bytes[self.at..];
+        match rest.first() {
+            Some(b) if *b < 0x80 => {
+                self.at += 1;
+                return Ok(*b as u64);
+            }
+            _ => {}
+        }
+        if let Some(chunk) = rest.first_chunk::<8>() {
+            let word = u64::from_le_bytes(*chunk);
+            let ends = !word & 0x8080_8080_8080_8080;
+            if ends != 0 {
+                self.at += ends.trailing_zeros() as usize / 8 + 1;
+                return Ok(gather(word & (ends ^ (ends - 1))));
+            }
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, RowError> {
         let mut n = 0u64;
         for shift in (0..64).step_by(7) {
             let b = self.byte()?;
@@ -392,6 +458,10 @@ impl<'a> CellReader<'a> {
     }
 
     fn wide(&mut self) -> Result<i128, RowError> {
+        let rest = &self.bytes[self.at..];
+        if rest.iter().take(8).any(|b| *b < 0x80) {
+            return self.signed().map(i128::from);
+        }
         let mut n = 0u128;
         for shift in (0..128).step_by(7) {
             let b = self.byte()?;
@@ -446,7 +516,15 @@ impl<'a> CellReader<'a> {
     }
 
     pub(crate) fn cell(&mut self) -> Result<Cell<'a>, RowError> {
-        Ok(match self.byte()? {
+        let mut cell = Cell::Null;
+        self.cell_into(&mut cell)?;
+        Ok(cell)
+    }
+
+    /// Reads a cell into its place.
+    #[inline]
+    pub(crate) fn cell_into(&mut self, cell: &mut Cell<'a>) -> Result<(), RowError> {
+        *cell = match self.byte()? {
             tag::NULL => Cell::Null,
             tag::UNKNOWN => Cell::Unknown,
             tag::FALSE => Cell::Bool(false),
@@ -472,6 +550,7 @@ impl<'a> CellReader<'a> {
             tag::JSON => Cell::Json(self.text()?),
             tag::LEAVES => Cell::Leaves(self.text()?),
             _ => return Err(self.error("unknown value tag")),
-        })
+        };
+        Ok(())
     }
 }

@@ -24,7 +24,7 @@ fn truncates_come_before_every_key_and_a_moved_row_before_its_old_side() {
     let mut rows = vec![Vec::new(), Vec::new()];
     encode_row(&mut rows[0], &head, &[(ColumnId(0), Cell::Text("k"))]);
     // Older than the rows, and its empty key looks like all that differs between the keys.
-    encode_row(&mut rows[1], &EventHead::new(Op::Truncate, OriginId(0), 0), &[]);
+    encode_row::<Cell<'_>>(&mut rows[1], &EventHead::new(Op::Truncate, OriginId(0), 0), &[]);
     let sorted = sort_batch(&decode(&rows, &schema, 1), order(false)).expect("sorted");
     let sorted = EventColumns::new(sorted).expect("events");
     let ops: Vec<Op> = (0..sorted.len()).map(|i| sorted.operation(i)).collect();
