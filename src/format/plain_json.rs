@@ -6,7 +6,7 @@ use super::fields::{Reject, columns, untyped_cell};
 use super::json::{self, Member, RawText};
 use super::layout::Layout;
 use super::options::FormatOptions;
-use super::roles::Roles;
+use super::roles::{Plain, Roles};
 use super::scratch::{Scratch, ScratchBuffer};
 use crate::change::{Change, Column, Decoded, Message, Numbered, Sink};
 use asofdb_storage::event::Op;
@@ -69,7 +69,7 @@ impl PlainJson {
         let (mut dictionary, mut step) = (0, None);
         if let (Quick::Open(quick), None) = (quick, message.key) {
             step = decode_quick(options, message, quick, &mut p);
-            dictionary = if step.is_some() { quick.0.dictionary } else { 0 };
+            dictionary = quick.0.dictionary;
         }
         match step.unwrap_or_else(|| decode(options, message, &mut p, &mut scratch)) {
             _ if scratch.overflowed() => {
@@ -81,12 +81,17 @@ impl PlainJson {
                 change.declared.ties = &p.ties;
                 change.fields = &p.columns;
                 change.image = if filtered { &p.image } else { &p.columns };
-                if dictionary > 0 {
-                    change.numbered = Numbered { dictionary, numbers: &p.numbers };
-                }
                 change.key = &p.key;
                 change.headers = message.headers;
-                sink(Decoded::Changes(&[change]));
+                sink(Decoded::Changes(std::slice::from_ref(&change)));
+            }
+            Ok(Step::Quick { plain, filtered }) => {
+                let mut change = plain.change();
+                change.fields = &p.columns;
+                change.image = if filtered { &p.image } else { &p.columns };
+                change.numbered = Numbered { dictionary, numbers: &p.numbers };
+                change.headers = message.headers;
+                sink(Decoded::Changes(std::slice::from_ref(&change)));
             }
             Err(reject) => sink(Decoded::Quarantine(reject.fault())),
         }
@@ -97,6 +102,7 @@ impl PlainJson {
 #[allow(clippy::large_enum_variant, reason = "lives for one call")]
 enum Step<'a> {
     Change { change: Change<'a>, filtered: bool },
+    Quick { plain: Plain<'a>, filtered: bool },
     PreImage,
     Ignored(&'static str),
 }
@@ -118,10 +124,9 @@ fn decode_quick<'a>(
         p.columns.clear();
         p.numbers.clear();
     }
-    let step = |plain: Option<_>| {
-        plain.map_or(Step::PreImage, |(change, filtered)| Step::Change { change, filtered })
-    };
-    quick.map(|change| change.map(step))
+    let step =
+        |plain: Option<_>| plain.map_or(Step::PreImage, |(plain, filtered)| Step::Quick { plain, filtered });
+    quick.map(|plain| plain.map(step))
 }
 
 fn decode<'a>(

@@ -5,7 +5,9 @@ use super::declare::{SYSTEM_TIME, VALID_TIME, absent, axis_of, is_partial, opera
 use super::fields::Reject;
 use super::layout::Layout;
 use super::options::FormatOptions;
-use crate::change::{Change, Column, Declared, Message, Times};
+use crate::change::{AxisValue, Change, Column, Message};
+use asofdb_storage::event::Op;
+use asofdb_storage::value::Cell;
 
 /// See the module.
 #[derive(Debug)]
@@ -71,8 +73,8 @@ impl Roles {
         }
     }
 
-    /// The change that columns with numbered names are, as [`super::declare::plain_change`] has it; its image
-    /// is still to be set: `image` where the answer says so, else all columns. `None` if the slow way has to
+    /// What is particular to the change that columns with numbered names are, as
+    /// [`super::declare::plain_change`] has it; its image is still to be set: `image` where the answer says so, else all columns. `None` if the slow way has to
     /// be taken.
     pub fn change<'a>(
         &mut self,
@@ -82,7 +84,7 @@ impl Roles {
         columns: &[Column<'a>],
         numbers: &mut Vec<u16>,
         image: &mut Vec<Column<'a>>,
-    ) -> Option<Result<Option<(Change<'a>, bool)>, Reject>> {
+    ) -> Option<Result<Option<(Plain<'a>, bool)>, Reject>> {
         if self.of_name.len() < layout.names().len() {
             self.learn(options, layout);
         }
@@ -97,7 +99,7 @@ impl Roles {
         if found != self.wanted {
             return None;
         }
-        let change = declared_change(options, message, declared);
+        let change = plain(options, message, declared);
         if self.filtered
             && let Ok(Some(_)) = &change
         {
@@ -114,11 +116,11 @@ impl Roles {
     }
 }
 
-fn declared_change<'a>(
+fn plain<'a>(
     options: &FormatOptions,
     message: &Message<'a>,
     [operation, valid, system, id]: [&Column<'a>; 4],
-) -> Result<Option<Change<'a>>, Reject> {
+) -> Result<Option<Plain<'a>>, Reject> {
     let op = match &options.op {
         None => options.default_op,
         Some(column) => match operation_of(options, column, &operation.cell)? {
@@ -129,14 +131,38 @@ fn declared_change<'a>(
     let axis = |column: &Option<_>, role, cell| {
         column.as_ref().map(|column| axis_of(column, role, options, cell)).transpose()
     };
-    let mut change = Change::new(op);
-    change.declared = Declared {
+    Ok(Some(Plain {
+        op,
+        full: op.ends_row() || !is_partial(options, op),
         valid_from: axis(&options.valid, VALID_TIME, &valid.cell)?,
         system: axis(&options.system, SYSTEM_TIME, &system.cell)?,
         operation_id: options.operation_id.as_ref().map(|_| id.cell).filter(|c| !absent(c)),
-        ..Declared::default()
-    };
-    change.times = Times { broker: message.broker_time, ..Times::default() };
-    change.full = op.ends_row() || !is_partial(options, op);
-    Ok(Some(change))
+        broker: message.broker_time,
+    }))
+}
+
+/// What is particular to the change that a plain message is. A change is large: it is made once, where it is
+/// handed over.
+#[derive(Debug)]
+pub struct Plain<'a> {
+    op: Op,
+    full: bool,
+    valid_from: Option<AxisValue>,
+    system: Option<AxisValue>,
+    operation_id: Option<Cell<'a>>,
+    broker: Option<i64>,
+}
+
+impl<'a> Plain<'a> {
+    /// The change without its columns.
+    #[inline]
+    pub fn change(&self) -> Change<'a> {
+        let mut change = Change::new(self.op);
+        change.full = self.full;
+        change.declared.valid_from = self.valid_from;
+        change.declared.system = self.system;
+        change.declared.operation_id = self.operation_id;
+        change.times.broker = self.broker;
+        change
+    }
 }

@@ -97,12 +97,7 @@ impl<'a> Cells<'a> {
     }
 
     /// The cell of a slot.
-    fn find<'c>(
-        &'c self,
-        change: &'c Change<'a>,
-        range: &Range<usize>,
-        slot: u32,
-    ) -> Option<&'c Cell<'a>> {
+    fn find<'c>(&'c self, change: &'c Change<'a>, range: &Range<usize>, slot: u32) -> Option<&'c Cell<'a>> {
         self.of(change, range).find(|(s, _)| *s == slot).map(|(_, cell)| cell)
     }
 }

@@ -11,10 +11,12 @@ mod head;
 mod marks;
 mod row;
 mod sparse;
+mod varint;
 
 pub use columns::{EventColumns, event_schema, image_column_name};
 pub(crate) use decode::image_column;
 pub use decode::{FrameContext, content_hash, decode_rows};
 pub use head::{EventHead, Op, TimeSource};
-pub(crate) use row::{CellReader, put_cell, put_varint};
+pub(crate) use row::{CellReader, put_cell};
 pub use row::{RowError, RowView, encode_row};
+pub(crate) use varint::put_varint;

@@ -7,6 +7,7 @@
 //! stands only if its flag is set. `docs/on-disk-format.md` has the table of flags and tags.
 
 use super::head::{EventHead, Op, TimeSource};
+use super::varint::{put_varint, short_varint};
 use crate::id::{ColumnId, OriginId, SourceId};
 use crate::time::FOREVER;
 use crate::value::Cell;
@@ -50,6 +51,48 @@ mod tag {
     pub const BYTES: u8 = 12;
     pub const JSON: u8 = 13;
     pub const LEAVES: u8 = 14;
+    // Values that are times of the head.
+    pub const INT_VALID: u8 = 15;
+    pub const INT_SYSTEM: u8 = 16;
+    pub const TIMESTAMP_VALID: u8 = 17;
+    pub const TIMESTAMP_SYSTEM: u8 = 18;
+    pub const INSTANT_VALID: u8 = 19;
+    pub const INSTANT_SYSTEM: u8 = 20;
+}
+
+/// The times of a head that its cells may repeat.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeadTimes {
+    valid_from: Option<i64>,
+    system: Option<i64>,
+}
+
+impl HeadTimes {
+    /// None for events whose content is compared as bytes (rule C1): the same content must be the same bytes.
+    pub(crate) fn of(head: &EventHead<'_>) -> HeadTimes {
+        if !head.token.is_empty() || head.operation_id.is_some() {
+            return HeadTimes::default();
+        }
+        HeadTimes { valid_from: head.valid_from, system: head.system }
+    }
+}
+
+/// Appends a cell of a row whose head has these times.
+#[inline]
+pub(crate) fn put_cell_of(out: &mut Vec<u8>, cell: &Cell<'_>, times: HeadTimes) {
+    let (value, of_valid, of_system) = match *cell {
+        Cell::Int(v) => (v, tag::INT_VALID, tag::INT_SYSTEM),
+        Cell::Timestamp(v) => (v, tag::TIMESTAMP_VALID, tag::TIMESTAMP_SYSTEM),
+        Cell::Instant(v) => (v, tag::INSTANT_VALID, tag::INSTANT_SYSTEM),
+        _ => return put_cell(out, cell),
+    };
+    if times.valid_from == Some(value) {
+        out.push(of_valid);
+    } else if times.system == Some(value) {
+        out.push(of_system);
+    } else {
+        put_cell(out, cell);
+    }
 }
 
 /// Bytes that are not the row of an event.
@@ -60,42 +103,6 @@ pub struct RowError {
     pub what: &'static str,
     /// Offset within the row.
     pub at: usize,
-}
-
-/// Bits of a number that eight bytes of a varint hold.
-const EIGHT_BYTES_BITS: u32 = 56;
-
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
-    if n < 0x80 {
-        return out.push(n as u8);
-    }
-    if n < 1 << EIGHT_BYTES_BITS {
-        let len = (u64::BITS - n.leading_zeros()).div_ceil(7) as usize;
-        let more = 0x8080_8080_8080_8080 & ((1 << (8 * len - 8)) - 1);
-        // A copy of a fixed length is one move; what is too much goes again.
-        let end = out.len() + len;
-        out.extend_from_slice(&(spread(n) | more).to_le_bytes());
-        return out.truncate(end);
-    }
-    while n >= 0x80 {
-        out.push(n as u8 | 0x80);
-        n >>= 7;
-    }
-    out.push(n as u8);
-}
-
-/// Groups of 7 bits, lowest first, as bytes.
-fn spread(n: u64) -> u64 {
-    let n = (n & 0x0fff_ffff) | (n & 0x00ff_ffff_f000_0000) << 4;
-    let n = (n & 0x0000_3fff_0000_3fff) | (n & 0x0fff_c000_0fff_c000) << 2;
-    (n & 0x007f_007f_007f_007f) | (n & 0x3f80_3f80_3f80_3f80) << 1
-}
-
-/// The lowest 7 bits of each byte side by side: what [`spread`] was made of.
-fn gather(bytes: u64) -> u64 {
-    let n = (bytes & 0x007f_007f_007f_007f) | (bytes & 0x7f00_7f00_7f00_7f00) >> 1;
-    let n = (n & 0x0000_3fff_0000_3fff) | (n & 0x3fff_0000_3fff_0000) >> 2;
-    (n & 0x0fff_ffff) | (n & 0x0fff_ffff_0000_0000) >> 4
 }
 
 fn put_signed(out: &mut Vec<u8>, n: i64) {
@@ -225,7 +232,7 @@ where
     if let Some(raw) = head.raw {
         put_bytes(out, raw);
     }
-    put_cells(out, cells, dense);
+    put_cells(out, cells, dense, HeadTimes::of(head));
 }
 
 fn flags_of(head: &EventHead<'_>, dense: bool) -> u32 {
@@ -259,7 +266,10 @@ fn is_sent(cell: &Cell<'_>) -> bool {
     !matches!(cell, Cell::Unchanged)
 }
 
-fn put_cells<'a, C: Borrow<Cell<'a>>>(out: &mut Vec<u8>, cells: &[(ColumnId, C)], dense: bool) {
+fn put_cells<'a, C>(out: &mut Vec<u8>, cells: &[(ColumnId, C)], dense: bool, times: HeadTimes)
+where
+    C: Borrow<Cell<'a>>,
+{
     let sent = || cells.iter().map(|(id, c)| (id, c.borrow())).filter(|(_, c)| is_sent(c));
     put_varint(out, sent().count() as u64);
     let mut next = 0;
@@ -268,7 +278,7 @@ fn put_cells<'a, C: Borrow<Cell<'a>>>(out: &mut Vec<u8>, cells: &[(ColumnId, C)]
             put_varint(out, (id.0 - next) as u64);
             next = id.0 + 1;
         }
-        put_cell(out, cell);
+        put_cell_of(out, cell, times);
     }
 }
 
@@ -352,6 +362,7 @@ impl<'a> RowView<'a> {
             head.raw = Some(r.bytes()?);
         }
         let cell_count = r.count()?;
+        r.times = HeadTimes { valid_from: head.valid_from, system: head.system };
         Ok(RowView { head, previous, cells: r, cell_count, dense: has(flag::DENSE) })
     }
 
@@ -404,11 +415,12 @@ impl<'a> CellsReader<'a> {
 pub(crate) struct CellReader<'a> {
     bytes: &'a [u8],
     at: usize,
+    times: HeadTimes,
 }
 
 impl<'a> CellReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> CellReader<'a> {
-        CellReader { bytes, at: 0 }
+        CellReader { bytes, at: 0, times: HeadTimes::default() }
     }
 
     pub(crate) fn is_at_end(&self) -> bool {
@@ -427,20 +439,13 @@ impl<'a> CellReader<'a> {
 
     fn varint(&mut self) -> Result<u64, RowError> {
         let rest = &self.bytes[self.at..];
-        match rest.first() {
-            Some(b) if *b < 0x80 => {
-                self.at += 1;
-                return Ok(*b as u64);
-            }
-            _ => {}
+        if let Some(b) = rest.first().filter(|b| **b < 0x80) {
+            self.at += 1;
+            return Ok(*b as u64);
         }
-        if let Some(chunk) = rest.first_chunk::<8>() {
-            let word = u64::from_le_bytes(*chunk);
-            let ends = !word & 0x8080_8080_8080_8080;
-            if ends != 0 {
-                self.at += ends.trailing_zeros() as usize / 8 + 1;
-                return Ok(gather(word & (ends ^ (ends - 1))));
-            }
+        if let Some((n, bytes)) = short_varint(rest) {
+            self.at += bytes;
+            return Ok(n);
         }
         self.long_varint()
     }
@@ -510,6 +515,10 @@ impl<'a> CellReader<'a> {
         self.take(n)
     }
 
+    fn time(&self, time: Option<i64>) -> Result<i64, RowError> {
+        time.ok_or(self.error("a value is a time that the row does not have"))
+    }
+
     fn text(&mut self) -> Result<&'a str, RowError> {
         let b = self.bytes()?;
         std::str::from_utf8(b).map_err(|_| self.error("text is not UTF-8"))
@@ -549,6 +558,12 @@ impl<'a> CellReader<'a> {
             tag::BYTES => Cell::Bytes(self.bytes()?),
             tag::JSON => Cell::Json(self.text()?),
             tag::LEAVES => Cell::Leaves(self.text()?),
+            tag::INT_VALID => Cell::Int(self.time(self.times.valid_from)?),
+            tag::INT_SYSTEM => Cell::Int(self.time(self.times.system)?),
+            tag::TIMESTAMP_VALID => Cell::Timestamp(self.time(self.times.valid_from)?),
+            tag::TIMESTAMP_SYSTEM => Cell::Timestamp(self.time(self.times.system)?),
+            tag::INSTANT_VALID => Cell::Instant(self.time(self.times.valid_from)?),
+            tag::INSTANT_SYSTEM => Cell::Instant(self.time(self.times.system)?),
             _ => return Err(self.error("unknown value tag")),
         };
         Ok(())
