@@ -11,7 +11,7 @@ const BYTES_MIN: u64 = 64_000_000;
 ///
 /// Of 64 parts, 24 are for decoded columns of runs, 24 for the operators of all queries of a session, which
 /// spill or fail where it is not enough, and 4 for the keyed index. Events that no run holds are flushed when
-/// they take 4 parts as they are logged: with what is being decoded, sorted and written beside them, an intake
+/// they take 6 parts as they are logged: with what is being decoded, sorted and written beside them, an intake
 /// comes to about 48 parts. A process that takes events in and asks at the same time may use the sum.
 ///
 /// Not counted are mapped files, which the system takes back when it needs them, the program itself, the batch
@@ -126,9 +126,9 @@ mod tests {
         assert_eq!(budget.column_cache_bytes, usual.column_cache_bytes);
         let small = MemoryBudget::new(256 << 20).unwrap();
         let options = small.engine_options();
-        assert_eq!((options.memory_events_max, options.memory_bytes_max), (100_000, 16 << 20));
+        assert_eq!((options.memory_events_max, options.memory_bytes_max), (312_500, 24 << 20));
         let asking = options.index_cache_bytes + options.column_cache_bytes + small.query_bytes();
         assert!(asking < 256 << 20 && asking > 192 << 20, "{asking}");
-        assert!(12 * options.memory_bytes_max < 256 << 20);
+        assert!(10 * options.memory_bytes_max < 256 << 20);
     }
 }

@@ -4,7 +4,8 @@ use super::columns::{META_COLUMNS, OP_FULL, OP_LEAVES, OP_PREVIOUS_DELETED, even
 use super::head::Op;
 use super::marks::Marks;
 use super::row::{RowError, RowView};
-use super::sparse::Sparse;
+use super::sparse::{Sparse, Uniform};
+use super::twins::shared;
 use crate::id::ColumnId;
 use crate::key::put_key_cell;
 use crate::recycle;
@@ -51,22 +52,22 @@ struct Builder<'s> {
     key_scratch: Vec<u8>,
     cells_scratch: Vec<(ColumnId, Cell<'static>)>,
     valid_from: Vec<i64>,
-    valid_to: Vec<i64>,
+    valid_to: Uniform<i64>,
     system: Vec<i64>,
-    commit: Vec<u64>,
+    commit: Uniform<u64>,
     op: Vec<u8>,
-    origin: Vec<u32>,
+    origin: Uniform<u32>,
     position: Vec<u64>,
-    ordinal: Vec<u32>,
+    ordinal: Uniform<u32>,
     mask: Vec<u64>,
     mask_rest: Sparse<BinaryBuilder>,
     unknown: Sparse<BinaryBuilder>,
     ties: Sparse<BinaryBuilder>,
     event_time: Int64Builder,
-    time_source: Vec<u8>,
-    source: Vec<u32>,
+    time_source: Uniform<u8>,
+    source: Uniform<u32>,
     token: Sparse<BinaryBuilder>,
-    token_ordinal: Vec<u32>,
+    token_ordinal: Uniform<u32>,
     operation_id: Sparse<BinaryBuilder>,
     transaction_id: Sparse<StringBuilder>,
     previous: Sparse<BinaryBuilder>,
@@ -102,22 +103,22 @@ impl<'s> Builder<'s> {
             key_scratch: Vec::new(),
             cells_scratch: Vec::new(),
             valid_from: Vec::with_capacity(rows),
-            valid_to: Vec::with_capacity(rows),
+            valid_to: Uniform::default(),
             system: Vec::with_capacity(rows),
-            commit: Vec::with_capacity(rows),
+            commit: Uniform::default(),
             op: Vec::with_capacity(rows),
-            origin: Vec::with_capacity(rows),
+            origin: Uniform::default(),
             position: Vec::with_capacity(rows),
-            ordinal: Vec::with_capacity(rows),
+            ordinal: Uniform::default(),
             mask: Vec::with_capacity(rows),
             mask_rest: Sparse::default(),
             unknown: Sparse::default(),
             ties: Sparse::default(),
             event_time: Int64Builder::with_capacity(rows),
-            time_source: Vec::with_capacity(rows),
-            source: Vec::with_capacity(rows),
+            time_source: Uniform::default(),
+            source: Uniform::default(),
             token: Sparse::default(),
-            token_ordinal: Vec::with_capacity(rows),
+            token_ordinal: Uniform::default(),
             operation_id: Sparse::default(),
             transaction_id: Sparse::default(),
             previous: Sparse::default(),
@@ -287,25 +288,28 @@ impl<'s> Builder<'s> {
     }
 
     fn finish(mut self) -> RecordBatch {
+        let valid_from: ArrayRef = Arc::new(Int64Array::from(self.valid_from));
+        let system = shared(Arc::new(Int64Array::from(self.system)), &[&valid_from]);
+        let times = [&valid_from, &system];
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(self.key.finish()),
-            Arc::new(Int64Array::from(self.valid_from)),
-            Arc::new(Int64Array::from(self.valid_to)),
-            Arc::new(Int64Array::from(self.system)),
-            Arc::new(UInt64Array::from(self.commit)),
+            valid_from.clone(),
+            Arc::new(Int64Array::new(self.valid_to.finish(), None)),
+            system.clone(),
+            Arc::new(UInt64Array::new(self.commit.finish(), None)),
             Arc::new(UInt8Array::from(self.op)),
-            Arc::new(UInt32Array::from(self.origin)),
+            Arc::new(UInt32Array::new(self.origin.finish(), None)),
             Arc::new(UInt64Array::from(self.position)),
-            Arc::new(UInt32Array::from(self.ordinal)),
+            Arc::new(UInt32Array::new(self.ordinal.finish(), None)),
             Arc::new(UInt64Array::from(self.mask)),
             self.mask_rest.finish(),
             self.unknown.finish(),
             self.ties.finish(),
-            Arc::new(self.event_time.finish()),
-            Arc::new(UInt8Array::from(self.time_source)),
-            Arc::new(UInt32Array::from(self.source)),
+            shared(Arc::new(self.event_time.finish()), &times),
+            Arc::new(UInt8Array::new(self.time_source.finish(), None)),
+            Arc::new(UInt32Array::new(self.source.finish(), None)),
             self.token.finish(),
-            Arc::new(UInt32Array::from(self.token_ordinal)),
+            Arc::new(UInt32Array::new(self.token_ordinal.finish(), None)),
             self.operation_id.finish(),
             self.transaction_id.finish(),
             self.previous.finish(),
@@ -313,7 +317,7 @@ impl<'s> Builder<'s> {
             self.content.finish(),
         ];
         debug_assert_eq!(columns.len(), META_COLUMNS);
-        columns.extend(self.images.into_iter().map(ImageBuilder::finish));
+        columns.extend(self.images.into_iter().map(|image| shared(image.finish(), &times)));
         RecordBatch::try_new(event_schema(self.schema), columns).expect("columns follow the physical schema")
     }
 }

@@ -11,6 +11,7 @@ mod head;
 mod marks;
 mod row;
 mod sparse;
+mod twins;
 mod varint;
 
 pub use columns::{EventColumns, event_schema, image_column_name};
@@ -19,4 +20,5 @@ pub use decode::{FrameContext, content_hash, decode_rows};
 pub use head::{EventHead, Op, TimeSource};
 pub(crate) use row::{CellReader, put_cell};
 pub use row::{RowError, RowView, encode_row};
+pub(crate) use twins::{are_twins, twin_of};
 pub(crate) use varint::put_varint;

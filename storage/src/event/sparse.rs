@@ -1,7 +1,8 @@
 //! Columns in which most events have no value.
 
 use arrow::array::{ArrayRef, BinaryBuilder, StringBuilder, UInt64Builder, new_null_array};
-use arrow::datatypes::DataType;
+use arrow::buffer::{MutableBuffer, ScalarBuffer};
+use arrow::datatypes::{ArrowNativeType, DataType};
 use std::sync::Arc;
 
 /// A builder of Arrow's that takes many NULLs at once.
@@ -68,6 +69,44 @@ impl<B: NullableBuilder> Sparse<B> {
     }
 }
 
+/// A column of numbers that mostly has one value: counted until another one comes.
+#[derive(Default)]
+pub(crate) struct Uniform<T> {
+    first: T,
+    count: usize,
+    /// All values, once there are several.
+    values: Vec<T>,
+}
+
+impl<T: Copy + Default + PartialEq + ArrowNativeType> Uniform<T> {
+    #[inline]
+    pub(crate) fn push(&mut self, value: T) {
+        if self.values.is_empty() {
+            if self.count == 0 {
+                self.first = value;
+            }
+            if self.first == value {
+                self.count += 1;
+                return;
+            }
+            self.values = vec![self.first; self.count];
+        }
+        self.values.push(value);
+    }
+
+    /// The values. Zeros alone take no memory before somebody reads them.
+    pub(crate) fn finish(self) -> ScalarBuffer<T> {
+        if !self.values.is_empty() {
+            return self.values.into();
+        }
+        let bytes = self.count * size_of::<T>();
+        match self.first == T::default() {
+            true => ScalarBuffer::new(MutableBuffer::from_len_zeroed(bytes).into(), 0, self.count),
+            false => vec![self.first; self.count].into(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,6 +127,15 @@ mod tests {
             let column = column(values);
             assert_eq!(column.as_string::<i32>().iter().collect::<Vec<_>>(), values);
             assert_eq!(column.null_count(), values.iter().filter(|v| v.is_none()).count());
+        }
+    }
+
+    #[test]
+    fn uniform_values_are_those_that_were_pushed() {
+        for values in [&[][..], &[0, 0, 0], &[7, 7], &[0, 0, 3, 0], &[3, 0], &[1, 2, 3]] {
+            let mut uniform = Uniform::<u32>::default();
+            values.iter().for_each(|v| uniform.push(*v));
+            assert_eq!(uniform.finish()[..], *values);
         }
     }
 }

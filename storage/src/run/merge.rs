@@ -7,12 +7,12 @@
 use super::error::RunError;
 use super::input::{MergeInput, Prepared};
 use super::meta::{Constants, RunFormat, RunMeta};
-use super::order::EventOrder;
+use super::order::{EventOrder, TIMES};
 use super::packing::KeyPacking;
 use super::read::constant_array;
 use super::write::{RunSpec, RunWriter, remove_unfinished};
 use crate::disk::Disk;
-use crate::event::event_schema;
+use crate::event::{are_twins, event_schema, twin_of};
 use crate::schema::TableSchema;
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::compute::interleave;
@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 /// Rows of the batches that a merge gives.
-const OUT_ROWS: usize = 65_536;
+const OUT_ROWS: usize = 16_384;
 /// Bytes that the rows of such a batch may have, by estimate, so that long values do not fill memory.
 const OUT_BYTES: usize = 64 << 20;
 /// Batches that wait between the merge and the encoder.
-const BATCHES_AHEAD: usize = 2;
+const BATCHES_AHEAD: usize = 4;
 
 /// Merges sorted inputs into a new run of `schema`, and writes it. Events that are equal in key, order
 /// and commit are one event and are written once.
@@ -232,7 +232,15 @@ impl<'a> Merge<'a> {
         if self.picks.is_empty() {
             return Ok(None);
         }
-        let columns = (0..self.target.fields().len()).map(|c| self.gather(c)).collect::<Result<_, _>>()?;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.target.fields().len());
+        for column in 0..self.target.fields().len() {
+            let twin =
+                self.twin(column).and_then(|of| twin_of(&columns[of], self.target.field(column).data_type()));
+            columns.push(match twin {
+                Some(twin) => twin,
+                None => self.gather(column)?,
+            });
+        }
         self.batches.clear();
         self.picks.clear();
         self.picked_bytes = 0;
@@ -295,6 +303,12 @@ impl<'a> Merge<'a> {
             Some((last, at)) if Arc::ptr_eq(last, &cursor.batch) => *at = cursor.row,
             last => *last = Some((cursor.batch.clone(), cursor.row)),
         }
+    }
+
+    /// The column of times before this one that has its values in all batches.
+    fn twin(&self, column: usize) -> Option<usize> {
+        let same = |of: usize| self.batches.iter().all(|b| are_twins(&b.columns[column], &b.columns[of]));
+        TIMES.into_iter().find(|of| *of < column && self.fixed[column].is_none() && same(*of))
     }
 
     fn gather(&self, column: usize) -> Result<ArrayRef, RunError> {

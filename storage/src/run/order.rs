@@ -10,6 +10,9 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int64Type, UInt8Type, UInt32Type, UInt64Type};
 use std::cmp::Ordering;
 
+/// Numbers of the columns of valid and system time, whose values others may share.
+pub(crate) const TIMES: [usize; 2] = [1, 3];
+
 /// What the order of rule B3 needs to know of a table beside its events.
 #[derive(Clone, Copy, Debug)]
 pub struct EventOrder<'a> {

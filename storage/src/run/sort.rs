@@ -2,8 +2,10 @@
 
 use super::RunError;
 use super::input::number;
+use super::order::TIMES;
 use super::order::{EventOrder, OrderColumns, SortRow};
 use super::packing::KeyPacking;
+use crate::event::{are_twins, twin_of};
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow::compute::{TakeOptions, take};
 
@@ -22,8 +24,15 @@ pub fn sort_batch(batch: &RecordBatch, order: EventOrder<'_>) -> Result<RecordBa
     let indices = UInt32Array::from_iter_values(rows.iter().map(|r| r.row));
     drop(rows);
     let options = Some(TakeOptions { check_bounds: false });
-    let sorted = batch.columns().iter().map(|c| take_column(c, &indices, options.clone()));
-    let sorted = sorted.collect::<Result<Vec<_>, _>>()?;
+    let mut sorted: Vec<ArrayRef> = Vec::with_capacity(batch.num_columns());
+    for (i, column) in batch.columns().iter().enumerate() {
+        let twin = TIMES.iter().find(|t| **t < i && are_twins(column, batch.column(**t)));
+        let twin = twin.and_then(|t| twin_of(&sorted[*t], column.data_type()));
+        sorted.push(match twin {
+            Some(twin) => twin,
+            None => take_column(column, &indices, options.clone())?,
+        });
+    }
     Ok(RecordBatch::try_new(batch.schema(), sorted)?)
 }
 
