@@ -97,11 +97,12 @@ impl Batch {
         let mut decoders = Decoders::new(sink, &self.options)?;
         for Waiting { message, .. } in &messages {
             let mut taken = Ok(());
-            match decoders.place(&batcher, message) {
-                Ok((place, decoder)) => {
+            let (place, decoder) = decoders.place(&batcher, message);
+            match decoder {
+                Ok(decoder) => {
                     decoder.decode(&place, &mut |place, decoded| taken = batcher.take(place, decoded));
                 }
-                Err((place, reason)) => {
+                Err(reason) => {
                     let hint = "ingest the message from a file of its own";
                     let fault = Fault { reason: &reason, hint, offset: 0 };
                     taken = batcher.take(&place, Decoded::Quarantine(fault));
@@ -154,12 +155,11 @@ impl<'o> Decoders<'o> {
     }
 
     /// The place that a message has, with its decoder or why it has none.
-    #[allow(clippy::type_complexity, reason = "a place goes with either")]
     fn place<'m>(
         &'m mut self,
         batcher: &Batcher<'_>,
         message: &'m Quarantined,
-    ) -> Result<(Place<'m>, &'m mut KeptMessages), (Place<'m>, String)> {
+    ) -> (Place<'m>, Result<&'m mut KeptMessages, String>) {
         let mut place = Place {
             number: 0,
             stream: &message.stream,
@@ -173,19 +173,19 @@ impl<'o> Decoders<'o> {
             raw: &message.raw,
         };
         let Some(origin) = message.origin else {
-            return Err((place, "the store does not know the source of the message".into()));
+            return (place, Err("the store does not know the source of the message".into()));
         };
         let Some((stream_generation, name, origin_generation)) = batcher.numbers.place_of(origin) else {
-            return Err((place, "the store does not know the source of the message".into()));
+            return (place, Err("the store does not know the source of the message".into()));
         };
         let stored = self.catalog.origins.get(origin.0 as usize).and_then(|o| o.file.as_deref());
         place.origin = stored.filter(|file| *file == name).unwrap_or("");
         (place.stream_generation, place.origin_generation) = (stream_generation, origin_generation);
         if message.raw.len() as u64 != message.length {
-            return Err((place, format!("only the first {} bytes were kept", message.raw.len())));
+            return (place, Err(format!("only the first {} bytes were kept", message.raw.len())));
         }
         if message.raw.is_empty() {
-            return Err((place, "the message was not kept as it came".into()));
+            return (place, Err("the message was not kept as it came".into()));
         }
         let decoder = match self.by_origin.entry(origin) {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
@@ -197,10 +197,7 @@ impl<'o> Decoders<'o> {
                 }))
             }
         };
-        match decoder {
-            Ok(decoder) => Ok((place, decoder)),
-            Err(reason) => Err((place, reason.clone())),
-        }
+        (place, decoder.as_mut().map_err(|reason| reason.clone()))
     }
 }
 

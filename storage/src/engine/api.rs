@@ -28,6 +28,9 @@ pub struct EngineOptions {
     pub memory_events_max: usize,
     /// Bytes that they may have, as they are logged; in memory they take about three times as many.
     pub memory_bytes_max: usize,
+    /// Rows from which on what is flushed is encoded at once, as Parquet. Fewer stay as they are, in Arrow IPC,
+    /// and are encoded when they are merged with others.
+    pub encoded_rows_min: usize,
     /// Events that may be in no run when the store is closed with a background thread; more are flushed.
     /// A commit counts as another 20.
     pub closing_events_max: usize,
@@ -50,6 +53,7 @@ impl Default for EngineOptions {
         EngineOptions {
             memory_events_max: 1_250_000,
             memory_bytes_max: 96 << 20,
+            encoded_rows_min: 100_000,
             closing_events_max: 20_000,
             segment_bytes_max: 256 << 20,
             index: false,

@@ -17,15 +17,13 @@ use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// How often what is flushed at once may be in memory before commits wait.
-const MEMORY_TIMES_MAX: usize = 2;
+/// How much of what is flushed at once may be in memory before commits wait, in percent.
+const MEMORY_PERCENT_MAX: usize = 150;
 /// Events that take as long to read from the log as the frame of one commit.
 const EVENTS_FOR_COMMIT: usize = 20;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
 /// runs, which must not take time from intake.
 const INDEX_PATIENCE: Duration = Duration::from_millis(500);
-/// Rows from which on what is flushed is encoded at once; fewer are merged with others first.
-const PARQUET_ROWS_MIN: usize = 100_000;
 /// Memory batches of one table before small ones are merged.
 const SMALL_BATCHES_MAX: usize = 8;
 
@@ -106,18 +104,19 @@ impl Shared {
     /// Keeps what is in memory in few batches, and flushes it when it is full; whether it did.
     fn free_memory(&self) -> Result<bool, Error> {
         self.gather_memory()?;
-        let full = self.is_full(&self.view(), 1);
+        let full = self.is_full(&self.view(), 100);
         if full {
             self.flush()?;
         }
         Ok(full)
     }
 
-    /// Whether the memory table has `times` what is flushed at once.
-    pub fn is_full(&self, view: &View, times: usize) -> bool {
+    /// Whether the memory table has `percent` of what is flushed at once.
+    pub fn is_full(&self, view: &View, percent: usize) -> bool {
         let bytes: usize = view.tables.values().flat_map(|t| &t.memory).map(|b| b.bytes).sum();
-        memory_events(view) >= times.saturating_mul(self.options.memory_events_max)
-            || bytes >= times.saturating_mul(self.options.memory_bytes_max)
+        let most = |max: usize| max.saturating_mul(percent) / 100;
+        memory_events(view) >= most(self.options.memory_events_max)
+            || bytes >= most(self.options.memory_bytes_max)
     }
 
     /// Called after every commit: hands work to the worker, or does it.
@@ -127,13 +126,13 @@ impl Shared {
         }
         let view = self.view();
         if memory_events(&view) >= self.options.memory_events_max / 4
-            || self.is_full(&view, 1)
+            || self.is_full(&view, 100)
             || self.crowded(&view)
         {
             self.signal.wake();
         }
         // Intake is faster than the worker: wait until memory is free again.
-        self.signal.wait_while(|| self.is_full(&self.view(), MEMORY_TIMES_MAX))
+        self.signal.wait_while(|| self.is_full(&self.view(), MEMORY_PERCENT_MAX))
     }
 
     fn crowded(&self, view: &View) -> bool {
@@ -227,7 +226,11 @@ impl Shared {
         let order = EventOrder { ranks, system_declared: meta.system_declared };
         // Never given twice: a manifest that was stored in vain may name the run.
         let id = self.next_run.fetch_add(1, Ordering::SeqCst);
-        let format = if level == 0 && rows < PARQUET_ROWS_MIN { RunFormat::Ipc } else { RunFormat::Parquet };
+        let format = if level == 0 && rows < self.options.encoded_rows_min {
+            RunFormat::Ipc
+        } else {
+            RunFormat::Parquet
+        };
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
         let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;

@@ -110,7 +110,7 @@ impl Shared {
     /// Writes what is in memory to runs if it is much.
     fn relieve(&self, fresh: &mut Fresh) -> Result<(), Error> {
         gather(&mut fresh.view)?;
-        let full = self.is_full(&fresh.view, 1);
+        let full = self.is_full(&fresh.view, 100);
         if full { self.write_runs(fresh) } else { Ok(()) }
     }
 

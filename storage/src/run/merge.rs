@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 /// Rows of the batches that a merge gives.
-const OUT_ROWS: usize = 16_384;
+const OUT_ROWS: usize = 65_536;
 /// Bytes that the rows of such a batch may have, by estimate, so that long values do not fill memory.
 const OUT_BYTES: usize = 64 << 20;
 /// Batches that wait between the merge and the encoder.
-const BATCHES_AHEAD: usize = 4;
+const BATCHES_AHEAD: usize = 2;
 
 /// Merges sorted inputs into a new run of `schema`, and writes it. Events that are equal in key, order
 /// and commit are one event and are written once.

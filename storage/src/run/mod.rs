@@ -1,7 +1,7 @@
 //! Runs: immutable, columnar, sorted files of events of one table.
 //!
-//! Rows are sorted by key, then by rule B3 descending. Recent runs are uncompressed Arrow IPC, which
-//! is scanned without decoding; older ones are Parquet. Beside each run file stands a sidecar with a
+//! Rows are sorted by key, then by rule B3 descending. Small recent runs are uncompressed Arrow IPC, which
+//! is scanned without decoding; others are Parquet. Beside each run file stands a sidecar with a
 //! digest of every block of the file, the chunks and a sparse key index; the manifest holds the
 //! digest of the sidecar. No byte of a block is parsed before its digest was checked.
 

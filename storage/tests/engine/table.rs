@@ -31,7 +31,10 @@ pub fn components(disk: &SimDisk) -> Components {
 }
 
 pub fn options(memory_events_max: usize) -> EngineOptions {
-    EngineOptions { memory_events_max, background: false, index: true, ..EngineOptions::default() }
+    // Some of what is flushed is encoded, some is not.
+    let encoded_rows_min = memory_events_max + 1;
+    let usual = EngineOptions::default();
+    EngineOptions { memory_events_max, encoded_rows_min, background: false, index: true, ..usual }
 }
 
 pub fn open(disk: &SimDisk) -> Result<Engine, Error> {

@@ -14,7 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn open(disk: &SimDisk, memory_events_max: usize) -> Engine {
-    let options = EngineOptions { memory_events_max, background: false, ..EngineOptions::default() };
+    let encoded_rows_min = memory_events_max + 1;
+    let usual = EngineOptions::default();
+    let options = EngineOptions { memory_events_max, encoded_rows_min, background: false, ..usual };
     Engine::open_with(Path::new("/store"), OpenMode::Create, options, components(disk)).expect("a store")
 }
 

@@ -28,7 +28,8 @@ pub fn store_of(model: &Model) -> Engine {
         entropy: Arc::new(SeededEntropy::new(7)),
         command: "test".into(),
     };
-    let options = EngineOptions { memory_events_max: 3, background: false, ..EngineOptions::default() };
+    let usual = EngineOptions::default();
+    let options = EngineOptions { memory_events_max: 3, encoded_rows_min: 4, background: false, ..usual };
     let engine = Engine::open_with(Path::new("/store"), OpenMode::Create, options, components).unwrap();
     for seq in 1..=3 {
         let mut block = RowBlock { table: TABLE, ..RowBlock::default() };
