@@ -7,7 +7,7 @@ use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
 use asofdb::intake::FileMessages;
 use asofdb::{ErrorKind, IntakeOptions, IntakeReport, MemoryBudget, Store};
-use asofdb_storage::engine::{OpenMode, Quarantined};
+use asofdb_storage::engine::{EngineOptions, OpenMode, Quarantined};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -108,8 +108,15 @@ pub fn writer(path: &Path) -> Outcome<Store> {
 
 /// Opens a store that is there to keep it in order.
 pub fn upkeep(path: &Path) -> Outcome<Store> {
+    upkeep_keeping(path, EngineOptions::default().keep_log)
+}
+
+/// The same; with `keep_log` the log is not shrunk.
+pub fn upkeep_keeping(path: &Path, keep_log: bool) -> Outcome<Store> {
     crate::log::info(|| format!("opening {} for upkeep", path.display()));
-    open(path, OpenMode::Write).map_err(|e| open_failure(path, &e))
+    let memory = MEMORY.get().copied().unwrap_or_default();
+    let options = EngineOptions { keep_log, ..memory.engine_options() };
+    Store::open_with(path, OpenMode::Write, options).map_err(|e| open_failure(path, &e))
 }
 
 /// An error of the engine.

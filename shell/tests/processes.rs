@@ -350,3 +350,32 @@ fn damage_at_the_end_of_a_log_that_was_closed_is_told() {
     assert!(err.contains("closed in order"), "{err}");
     assert!(run(asof(dir.path()).args(["status", "s"])).1.contains("log          dropped"));
 }
+
+#[test]
+fn compacting_shrinks_the_log_unless_it_is_to_be_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let lines: String = (0..4000).map(|i| format!("{{\"id\":{i},\"v\":\"value {i}\"}}\n")).collect();
+    std::fs::write(dir.path().join("t.ndjson"), lines).unwrap();
+    let take = ["ingest", "s", "t.ndjson", "--table", "t", "--key", "id"];
+    assert_eq!(run(asof(dir.path()).args(take)).0, 0);
+    let question = ["sql", "s", "SELECT count(*) AS n, min(v) AS a, max(v) AS z, sum(id) AS s FROM t"];
+    let before = run(asof(dir.path()).args(question));
+    let compact = |more: &[&str]| {
+        let (code, out, err) = run(asof(dir.path()).args(["compact", "s", "--json"]).args(more));
+        assert_eq!(code, 0, "{out}{err}");
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        (value["log_bytes_before"].as_u64().unwrap(), value["log_bytes_after"].as_u64().unwrap())
+    };
+    let (from, to) = compact(&["--keep-log"]);
+    assert_eq!(from, to, "the log is kept");
+    assert!(!run(asof(dir.path()).args(["status", "s"])).1.contains("in runs only"));
+    let (from, to) = compact(&[]);
+    assert!(to * 20 < from, "the log went from {from} to {to} bytes");
+    assert!(run(asof(dir.path()).args(["status", "s"])).1.contains("in runs only 4000 events"));
+    assert_eq!(run(asof(dir.path()).args(question)), before);
+    for upkeep in [&["verify", "s", "--full"][..], &["rebuild", "s"], &["verify", "s", "--full"]] {
+        let (code, out, err) = run(asof(dir.path()).args(upkeep));
+        assert_eq!(code, 0, "{out}{err}");
+        assert_eq!(run(asof(dir.path()).args(question)), before, "after {upkeep:?}");
+    }
+}

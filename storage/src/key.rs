@@ -164,3 +164,54 @@ pub fn key_prefix(key: &[u8]) -> u128 {
     b[..n].copy_from_slice(&key[..n]);
     u128::from_be_bytes(b)
 }
+
+/// One component of a key, as far as its bytes tell what it was.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Component {
+    /// NULL.
+    Null,
+    /// A placeholder.
+    Unknown,
+    /// A number without a fraction.
+    Int(i128),
+    /// A text, or the digits of a number with a fraction.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// The first component of a key and the bytes behind it; `None` if the bytes are no key.
+pub(crate) fn first_component(key: &[u8]) -> Option<(Component, &[u8])> {
+    let (tag, rest) = key.split_first()?;
+    match *tag {
+        NULL => Some((Component::Null, rest)),
+        UNKNOWN => Some((Component::Unknown, rest)),
+        INT64 => {
+            let (digits, rest) = rest.split_first_chunk::<8>()?;
+            Some((Component::Int((u64::from_be_bytes(*digits) ^ (1 << 63)) as i64 as i128), rest))
+        }
+        INT_BELOW | INT_ABOVE => {
+            let (digits, rest) = rest.split_first_chunk::<16>()?;
+            Some((Component::Int((u128::from_be_bytes(*digits) ^ (1 << 127)) as i128), rest))
+        }
+        FRACTION | TEXT => {
+            let (bytes, rest) = unescaped_part(rest)?;
+            Some((Component::Text(String::from_utf8(bytes).ok()?), rest))
+        }
+        BYTES => unescaped_part(rest).map(|(bytes, rest)| (Component::Bytes(bytes), rest)),
+        _ => None,
+    }
+}
+
+fn unescaped_part(escaped: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let (mut out, mut at) = (Vec::new(), 0);
+    loop {
+        let zero = at + escaped.get(at..)?.iter().position(|b| *b == 0)?;
+        out.extend_from_slice(&escaped[at..zero]);
+        match escaped.get(zero + 1)? {
+            0xff => out.push(0),
+            _ => return Some((out, &escaped[zero + 2..])),
+        }
+        at = zero + 2;
+    }
+}

@@ -9,8 +9,8 @@ pub use intake::{FlowArgs, IngestArgs};
 pub use question::{ShellArgs, SqlArgs, duration};
 pub use store::{StoreAnd, StoreArg, from_environment, is_store};
 pub use upkeep::{
-    AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineArgs, QuarantineCommand, StatusArgs, TailArgs,
-    VerifyArgs,
+    AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineArgs, QuarantineCommand, RebuildArgs,
+    StatusArgs, TailArgs, VerifyArgs,
 };
 
 use asofdb::MemoryBudget;
@@ -72,7 +72,7 @@ pub enum Command {
     /// Check the store against its checksums and its hash chain
     Verify(VerifyArgs),
     /// Make runs anew from the log
-    Rebuild(CompactArgs),
+    Rebuild(RebuildArgs),
     /// Look at messages that could not be taken, and try them again
     Quarantine(QuarantineArgs),
     /// Write what commits changed in a table as JSON lines, and go on with --follow

@@ -13,10 +13,29 @@ pub struct StatusArgs {
     pub store: StoreArg,
 }
 
-/// `asof compact` and `asof rebuild`
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  asof compact shop.asof               least space: runs are the only copy of the events in them
+  asof compact shop.asof --keep-log    the log keeps every event too, at several times the space
+
+Once merged runs have the events of a sealed log segment, the segment gives up its rows. It keeps
+the hash chain and what it takes to make every row again from the runs, to the byte.";
+
+/// `asof compact`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  asof compact shop.asof\n  asof rebuild shop.asof")]
+#[command(after_help = COMPACT_EXAMPLES)]
 pub struct CompactArgs {
+    #[command(flatten)]
+    pub store: StoreArg,
+    /// Do not shrink the log
+    #[arg(long)]
+    pub keep_log: bool,
+}
+
+/// `asof rebuild`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  asof rebuild shop.asof")]
+pub struct RebuildArgs {
     #[command(flatten)]
     pub store: StoreArg,
 }
@@ -40,7 +59,7 @@ pub struct AcceptGapArgs {
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   asof verify shop.asof                checksums, hash chain, runs
-  asof verify shop.asof --full         also every run and every row, recomputed from the log
+  asof verify shop.asof --full         also every row of log and runs, against the chain too
   asof verify shop.asof --head 9f3c... proves that history up to that head is the history that was";
 
 /// `asof verify`

@@ -1,7 +1,7 @@
 //! `asof status`, `compact`, `verify` and `rebuild`.
 
 use super::{Manner, print, print_json};
-use crate::args::{AcceptGapArgs, CompactArgs, StatusArgs, StoreAnd, VerifyArgs};
+use crate::args::{AcceptGapArgs, CompactArgs, RebuildArgs, StatusArgs, StoreAnd, VerifyArgs};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::render::escape::visible;
 use crate::store as library;
@@ -119,6 +119,13 @@ fn status_text(name: &str, status: &Status) -> String {
         bytes(status.run_bytes),
         bytes(status.index_bytes)
     );
+    if status.log_events_shrunk > 0 {
+        let _ = writeln!(
+            out,
+            "in runs only {} (the log was shrunk)",
+            count::of(status.log_events_shrunk, "event")
+        );
+    }
     let abandoned = status.abandoned_by.as_deref().map_or(String::new(), |who| {
         format!("; the last one, {}, ended without closing the store", visible(who))
     });
@@ -161,7 +168,7 @@ fn judge(name: &str, args: &VerifyArgs, report: &VerifyReport) -> Outcome {
             let mut failure =
                 Failure::new(Exit::Damaged, format!("{name}: {}", count::of(damage.len(), "damaged place")));
             failure.message.extend(damage.iter().take(20).map(|d| format!("\n  {d}")));
-            Err(failure.hint("damaged runs: asof rebuild; a damaged log: a copy of the store"))
+            Err(failure.hint("damaged runs: asof rebuild; a damaged log, or runs of a log that was shrunk: a copy of the store"))
         }
     }
 }
@@ -179,28 +186,38 @@ fn bytes(n: u64) -> String {
 /// Merges runs.
 pub fn compact(args: &CompactArgs, manner: Manner) -> Outcome {
     let started = Instant::now();
-    let store = library::upkeep(args.store.path()?)?;
-    let before = store.engine().status().map_err(library::engine_failure)?.run_bytes;
+    let store = library::upkeep_keeping(args.store.path()?, args.keep_log)?;
+    let before = store.engine().status().map_err(library::engine_failure)?;
     let merges = store.engine().compact().map_err(library::engine_failure)?;
-    let after = store.engine().status().map_err(library::engine_failure)?.run_bytes;
+    let after = store.engine().status().map_err(library::engine_failure)?;
     if manner.json {
-        return print_json(&json!({"merges": merges, "run_bytes_before": before, "run_bytes_after": after}));
+        return print_json(&json!({
+            "merges": merges,
+            "run_bytes_before": before.run_bytes,
+            "run_bytes_after": after.run_bytes,
+            "log_bytes_before": before.log_bytes,
+            "log_bytes_after": after.log_bytes,
+        }));
     }
-    match merges {
-        0 => manner.say("nothing to do"),
-        n => manner.say(&format!(
-            "{}, runs went from {} to {} in {:.1} s",
-            count::of(n, "merge"),
-            bytes(before),
-            bytes(after),
-            started.elapsed().as_secs_f64()
-        )),
+    let mut done = Vec::new();
+    if merges > 0 {
+        let (from, to) = (bytes(before.run_bytes), bytes(after.run_bytes));
+        done.push(format!("{}, runs went from {from} to {to}", count::of(merges, "merge")));
+    }
+    if after.log_events_shrunk > before.log_events_shrunk {
+        done.push(format!("the log from {} to {}", bytes(before.log_bytes), bytes(after.log_bytes)));
+    }
+    match &done[..] {
+        [] => manner.say("nothing to do"),
+        done => {
+            manner.say(&format!("{} in {:.1} s", done.join(", "), started.elapsed().as_secs_f64()));
+        }
     }
     Ok(())
 }
 
 /// Makes the derived files anew.
-pub fn rebuild(args: &CompactArgs, manner: Manner) -> Outcome {
+pub fn rebuild(args: &RebuildArgs, manner: Manner) -> Outcome {
     let started = Instant::now();
     let store = library::upkeep(args.store.path()?)?;
     store.engine().rebuild().map_err(library::engine_failure)?;

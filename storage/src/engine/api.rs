@@ -3,13 +3,13 @@
 use super::catalog::{Catalog, CommitInfo};
 use super::commits::CommitRecord;
 use super::error::{Error, ErrorKind};
-use super::merging::Merging;
 use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
 };
 use super::scan::{ScanCounts, TableScan};
 use super::shared::{Components, Shared, locked};
+use super::shrink::Shrunk;
 use super::upkeep::{Status, VerifyReport};
 use super::verify::FullReport;
 use super::view::View;
@@ -44,6 +44,11 @@ pub struct EngineOptions {
     pub index_cache_bytes: usize,
     /// Decoded columns of runs that are kept for the next scan.
     pub column_cache_bytes: usize,
+    /// Keep every row in the log. Otherwise [`Engine::compact`] shrinks it: rows that stand in compacted
+    /// runs are given up.
+    pub keep_log: bool,
+    /// Bytes of the last segment from which on compacting seals it, so that it can be shrunk too.
+    pub shrink_bytes_min: u64,
     /// Flush, merge and index in a background thread; otherwise in `commit` itself.
     pub background: bool,
 }
@@ -59,6 +64,8 @@ impl Default for EngineOptions {
             index: false,
             index_cache_bytes: 64 << 20,
             column_cache_bytes: 384 << 20,
+            keep_log: false,
+            shrink_bytes_min: 64 << 10,
             background: true,
         }
     }
@@ -154,17 +161,26 @@ impl Engine {
         self.inner.shared.commit(request)
     }
 
-    /// Writes what is in memory to runs, merges all runs of each table into one, and brings the keyed
-    /// index up to them. Returns the number of merges; 0 if there was nothing to do.
+    /// Writes what is in memory to runs, merges all runs of each table into one, brings the keyed index
+    /// up to them, and shrinks the log ([`Engine::shrink_log`]). Returns the number of merges; 0 if there
+    /// was nothing to merge.
     ///
     /// # Errors
     /// `Io`, `Damaged`, `Invalid` in a store opened for reading.
     pub fn compact(&self) -> Result<usize, Error> {
         self.writable()?;
-        self.inner.shared.flush()?;
-        let merged = self.inner.shared.merge(Merging::Everything)?;
-        self.inner.shared.bring_up_index(&|| false);
-        Ok(merged)
+        self.inner.shared.compact()
+    }
+
+    /// Has sealed segments of the log give up the rows that stand in compacted runs, unless
+    /// [`EngineOptions::keep_log`] says otherwise. What is left makes every row again, to the byte, from
+    /// the runs, which are then the only copy of these events.
+    ///
+    /// # Errors
+    /// As [`Engine::compact`]; what was not shrunk then stays as it is.
+    pub fn shrink_log(&self) -> Result<Shrunk, Error> {
+        self.writable()?;
+        self.inner.shared.shrink_log()
     }
 
     /// Writes what is in memory to runs.

@@ -54,6 +54,11 @@ impl CommitsFiles {
     pub fn new(last: u64) -> CommitsFiles {
         CommitsFiles { next: AtomicU64::new(last + 1), in_doubt: AtomicBool::new(false) }
     }
+
+    /// Whether it is not known which manifest is on disk.
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt.load(Ordering::SeqCst)
+    }
 }
 
 const NAME: &str = "commits-";

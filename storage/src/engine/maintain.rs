@@ -158,13 +158,18 @@ impl Shared {
 
     /// Writes everything in memory to runs, one per table.
     pub fn flush(&self) -> Result<(), Error> {
+        self.flush_at(0)
+    }
+
+    /// The same, to runs of a level.
+    pub fn flush_at(&self, level: u8) -> Result<(), Error> {
         let mut manifest = locked(&self.manifest);
         let view = self.view();
         let mut written: Vec<(TableId, Vec<Arc<MemoryBatch>>, Arc<RunSource>)> = Vec::new();
         let mut next = manifest.clone();
         for (id, table) in view.tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
             let Some(meta) = view.catalog.tables.get(id) else { continue };
-            let run = self.write_memory(&view, meta, &table.memory)?;
+            let run = self.write_memory(&view, meta, &table.memory, level)?;
             written.push((*id, table.memory.clone(), run));
         }
         if written.is_empty() && next.flushed == view.commit.0 {
@@ -203,6 +208,7 @@ impl Shared {
         view: &View,
         meta: &TableMeta,
         memory: &[Arc<MemoryBatch>],
+        level: u8,
     ) -> Result<Arc<RunSource>, Error> {
         let schema = meta.schema();
         let mut inputs = Vec::with_capacity(memory.len());
@@ -210,7 +216,7 @@ impl Shared {
         for batch in memory {
             inputs.push(MergeInput::batch(extend_batch(&batch.sorted()?.plain, &batch.schema, schema)?));
         }
-        self.write_run(view, meta, 0, rows, inputs)
+        self.write_run(view, meta, level, rows, inputs)
     }
 
     fn write_run(

@@ -5,6 +5,7 @@ mod catalog;
 mod commit;
 mod commits;
 mod error;
+mod history;
 mod keyed;
 mod look_up;
 mod maintain;
@@ -19,6 +20,7 @@ mod request;
 mod runs;
 mod scan;
 mod shared;
+mod shrink;
 mod stale;
 mod upkeep;
 mod verify;
@@ -35,6 +37,7 @@ pub use request::{
 };
 pub use scan::{ScanCounts, ScanFigures};
 pub use shared::Components;
+pub use shrink::Shrunk;
 pub use upkeep::{Status, TableStatus, VerifyReport};
 pub use verify::FullReport;
 

@@ -5,6 +5,7 @@ use super::commits::{CommitRecord, CommitsFiles, file_number, other_lists};
 use super::error::{Error, ErrorKind};
 use super::keyed::Keyed;
 use super::manifest::Manifest;
+use super::replay::{ONLY_COPY, take_head};
 use super::runs::RunSource;
 use super::scan;
 use super::scan::StoredTruncate;
@@ -13,7 +14,7 @@ use super::view::{Ranks, View};
 use crate::disk::{Disk, DiskError, LockHolder};
 use crate::event::Op;
 use crate::id::TableId;
-use crate::log::{Log, LogError, LogSettings, Start};
+use crate::log::{Log, LogError, LogSettings, Segments, Start};
 use crate::run::{ColumnCache, RunReader};
 use crate::time::CommitSeq;
 use std::path::Path;
@@ -110,6 +111,7 @@ impl Shared {
             manifest: Mutex::new(manifest),
             written: Default::default(),
             merging: Mutex::default(),
+            shrinking: Mutex::default(),
             signal: Signal::default(),
             stopping: AtomicBool::new(false),
             lock,
@@ -218,8 +220,16 @@ fn load_manifest(
     let anew = |id, last_file| Loaded { manifest: Manifest::empty(hex(id)), commits: Vec::new(), last_file };
     let mut last_file = 0;
     if let Some(mut manifest) = Manifest::load(disk, dir)? {
-        let commits = manifest.read_commits(disk, dir)?;
+        let mut commits = manifest.read_commits(disk, dir)?;
         last_file = manifest.commits.file;
+        if let (Err(_), Some(id)) = (&commits, known)
+            && manifest.store_id == hex(id)
+            && is_shrunk(components, dir, id)?
+        {
+            commits = commits_of_log(components, dir, id, manifest.flushed);
+            // The next flush writes them anew.
+            manifest.commits = Default::default();
+        }
         match (commits, known) {
             (Ok(commits), Some(id)) if manifest.store_id == hex(id) => {
                 return Ok(Loaded { manifest, commits, last_file });
@@ -239,12 +249,44 @@ fn load_manifest(
         }
     }
     if let Some(id) = known {
+        if is_shrunk(components, dir, id)? {
+            let what = format!(
+                "the manifest of {} is missing or damaged, and the log was shrunk: the manifest is what \
+                 names the runs that have its rows",
+                dir.display()
+            );
+            return Err(Error::new(ErrorKind::Damaged, what).hint(ONLY_COPY));
+        }
         return Ok(anew(id, last_file));
     }
     let mut id = [0u8; 16];
     let random = components.entropy.fill(&mut id);
     random.map_err(|e| Error::new(ErrorKind::Io, format!("no random bytes for a store id: {e}")))?;
     Ok(anew(id, last_file))
+}
+
+/// Whether rows of the log live in runs only.
+fn is_shrunk(components: &Components, dir: &Path, id: [u8; 16]) -> Result<bool, Error> {
+    let segments = Segments::new(components.disk.clone(), &dir.join("log"), id);
+    Ok(segments.list()?.iter().any(|s| s.shrunk))
+}
+
+/// The first commits of the log, of which it always has everything but rows.
+fn commits_of_log(
+    components: &Components,
+    dir: &Path,
+    id: [u8; 16],
+    flushed: u64,
+) -> Result<Vec<CommitRecord>, Error> {
+    let settings = LogSettings { writable: false, floor: CommitSeq(flushed), ..LogSettings::new(id) };
+    let (log, _) = Log::open(components.disk.clone(), &dir.join("log"), settings)?;
+    let mut view = empty_view(&Manifest::empty(crate::hex::encode(&id)), Vec::new());
+    for frame in log.read_from(Start::Oldest)?.take(flushed as usize) {
+        let (place, frame) = frame?;
+        take_head(&mut view, place, &frame)?;
+    }
+    let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+    Ok(commits)
 }
 
 /// What a store is opened from.

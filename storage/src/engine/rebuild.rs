@@ -6,10 +6,11 @@
 
 use super::commit::add_rows;
 use super::error::Error;
+use super::history::History;
 use super::manifest::Manifest;
 use super::merging::Merging;
 use super::open::empty_view;
-use super::replay::{gather, rows_of, take_frame, take_head};
+use super::replay::{gather, take_frame, take_head};
 use super::runs::RunSource;
 use super::shared::{Shared, locked};
 use super::view::View;
@@ -29,6 +30,8 @@ struct Fresh {
     written: Vec<Arc<RunSource>>,
     /// Whether the manifest on disk may name them: a write that failed may have had effect.
     may_be_named: bool,
+    /// Level of the runs that are written: such as the log needs no rows of, where it has given up some.
+    level: u8,
 }
 
 impl Shared {
@@ -36,7 +39,7 @@ impl Shared {
     pub fn rebuild(&self) -> Result<(), Error> {
         // Until the end no run is flushed or merged and no schema changes; other commits go on.
         let mut manifest = locked(&self.manifest);
-        let mut fresh = Fresh::new(&manifest);
+        let mut fresh = Fresh::new(&manifest, u8::from(self.segments().list()?.iter().any(|s| s.shrunk)));
         let replaced = self.rebuild_into(&mut fresh, &mut manifest);
         drop(manifest);
         match replaced {
@@ -64,12 +67,15 @@ impl Shared {
             take_head(&mut fresh.view, place, &frame)?;
             fresh.last = Some(place);
         }
-        for frame in self.frames(Start::Oldest)? {
-            let (_, frame) = frame?;
+        let history = History::of(&self.view());
+        for frame in history.fill(self.frames(Start::Oldest)?, None) {
+            let (_, frame, rows) = frame?;
             if frame.sequence > fresh.view.commit {
                 break;
             }
-            rows_of(&frame).try_for_each(|rows| add_rows(&mut fresh.view, rows))?;
+            for rows in rows {
+                add_rows(&mut fresh.view, rows?)?;
+            }
             self.relieve(fresh)?;
         }
         self.catch_up(fresh)?;
@@ -118,7 +124,7 @@ impl Shared {
         let tables = fresh.view.tables.clone();
         for (id, table) in tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
             let Some(meta) = fresh.view.catalog.tables.get(id) else { continue };
-            let run = self.write_memory(&fresh.view, meta, &table.memory)?;
+            let run = self.write_memory(&fresh.view, meta, &table.memory, fresh.level)?;
             fresh.written.push(run.clone());
             let mut table = (**table).clone();
             table.memory.clear();
@@ -137,9 +143,9 @@ impl Shared {
 }
 
 impl Fresh {
-    fn new(manifest: &Manifest) -> Fresh {
+    fn new(manifest: &Manifest, level: u8) -> Fresh {
         let view = empty_view(&Manifest::empty(manifest.store_id.clone()), Vec::new());
-        Fresh { view, last: None, written: Vec::new(), may_be_named: false }
+        Fresh { view, last: None, written: Vec::new(), may_be_named: false, level }
     }
 
     fn end(&self) -> Start {

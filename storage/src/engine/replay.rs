@@ -10,7 +10,7 @@ use super::request::Quarantined;
 use super::shared::Shared;
 use super::view::{Ranks, View};
 use crate::event::FrameContext;
-use crate::log::{Frame, FramePlace, LogError};
+use crate::log::{BlockForm, Frame, FramePlace, LogError, RowBlock};
 use std::sync::Arc;
 
 /// Batches of one table in memory before small ones are made one: there is one for every commit.
@@ -58,21 +58,28 @@ pub(crate) fn gather(view: &mut View) -> Result<(), Error> {
     Ok(())
 }
 
-/// The rows of a frame by table.
-pub(crate) fn rows_of(frame: &Frame) -> impl Iterator<Item = CommittedRows> + use<'_> {
+/// The rows of a block of a frame.
+///
+/// # Errors
+/// `Damaged` if they live in runs: whoever may meet such a block reads frames through
+/// [`super::history`].
+pub(crate) fn block_rows(frame: &Frame, block: &RowBlock) -> Result<CommittedRows, Error> {
+    if block.form == BlockForm::Digested {
+        let what =
+            format!("the log has no rows of commit {}: it was shrunk, they live in runs", frame.sequence);
+        return Err(Error::new(ErrorKind::Damaged, what).hint(ONLY_COPY));
+    }
     let context = FrameContext { commit: frame.sequence, commit_at: frame.instant_us };
-    frame.blocks.iter().map(move |b| CommittedRows {
-        context,
-        table: b.table,
-        ends: b.ends.clone(),
-        bytes: b.bytes.clone(),
-    })
+    Ok(CommittedRows { context, table: block.table, ends: block.ends.clone(), bytes: block.bytes.clone() })
 }
+
+/// What to do where runs are damaged that are the only ones to have some events.
+pub(crate) const ONLY_COPY: &str = "restore the store from a copy; nothing on disk was changed";
 
 /// Brings a view one frame on.
 pub(crate) fn take_frame(view: &mut View, place: FramePlace, frame: &Frame) -> Result<(), Error> {
     take_head(view, place, frame)?;
-    rows_of(frame).try_for_each(|rows| add_rows(view, rows))
+    frame.blocks.iter().try_for_each(|block| add_rows(view, block_rows(frame, block)?))
 }
 
 /// Brings a view one frame on, without the rows.

@@ -25,7 +25,10 @@ impl From<RunError> for Error {
         };
         let error = Error::new(kind, e.to_string());
         match kind {
-            ErrorKind::Damaged => error.hint("run `asof rebuild` to derive the runs from the log again"),
+            ErrorKind::Damaged => error.hint(
+                "run `asof rebuild` to derive the runs from the log again; where the log was shrunk, \
+                 restore the store from a copy",
+            ),
             _ => error,
         }
     }

@@ -71,6 +71,8 @@ pub(crate) struct Shared {
     pub written: [AtomicU64; 2],
     /// Held while runs are merged.
     pub merging: Mutex<()>,
+    /// Held while segments of the log are written anew.
+    pub shrinking: Mutex<()>,
     pub keyed: Keyed,
     pub signal: Signal,
     pub stopping: AtomicBool,

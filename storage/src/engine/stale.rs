@@ -5,8 +5,9 @@
 
 use super::commit::add_rows;
 use super::error::Error;
+use super::history::History;
 use super::manifest::Manifest;
-use super::replay::{gather, rows_of};
+use super::replay::gather;
 use super::runs::RunSource;
 use super::shared::{Shared, locked};
 use super::view::View;
@@ -41,16 +42,17 @@ impl View {
 impl Shared {
     /// `view` with the rows of `tables` from the log, under their latest schemas, in memory.
     pub fn anew(&self, mut view: View, tables: &[TableId]) -> Result<View, Error> {
+        let history = History::of(&view);
         for id in tables {
             view.tables.insert(*id, Arc::default());
         }
-        for frame in self.open_log()?.read_from(Start::Oldest)? {
-            let (_, frame) = frame?;
+        for frame in history.fill(self.open_log()?.read_from(Start::Oldest)?, Some(tables)) {
+            let (_, frame, rows) = frame?;
             if frame.sequence > view.commit {
                 break;
             }
-            for rows in rows_of(&frame).filter(|r| tables.contains(&r.table)) {
-                add_rows(&mut view, rows)?;
+            for rows in rows {
+                add_rows(&mut view, rows?)?;
             }
             gather(&mut view)?;
         }
@@ -68,7 +70,9 @@ impl Shared {
         // finds them stale again.
         manifest.runs.retain(|r| !tables.contains(&r.table));
         drop(manifest);
-        self.flush()?;
+        // What the log has given up goes to runs that are its only copy.
+        let shrunk = self.segments().list()?.iter().any(|s| s.shrunk);
+        self.flush_at(u8::from(shrunk))?;
         self.remove_runs(old)
     }
 

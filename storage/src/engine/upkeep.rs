@@ -9,7 +9,7 @@ use super::request::Quarantined;
 use super::shared::{Shared, locked};
 use super::view::View;
 use crate::disk::LockState;
-use crate::log::{FramePlace, Head, Log, LogSettings};
+use crate::log::{FramePlace, Head, Log, LogSettings, Segments};
 use crate::time::CommitSeq;
 use std::sync::atomic::Ordering;
 
@@ -47,6 +47,9 @@ pub struct Status {
     pub resolved: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
+    /// Events that are in runs only: the segments of the log that had their rows were shrunk. (Of a few
+    /// blocks such a segment may have kept the rows.)
+    pub log_events_shrunk: u64,
     /// Bytes of the runs.
     pub run_bytes: u64,
     /// Bytes of the keyed index.
@@ -121,6 +124,7 @@ impl Shared {
             quarantined: put_aside.saturating_sub(resolved),
             resolved,
             log_bytes: size(self.log_dir())?,
+            log_events_shrunk: self.events_shrunk(&view)?,
             run_bytes: size(self.runs_dir())?,
             index_bytes: disk.len(&self.index_path())?.unwrap_or(0),
             flushed_bytes: self.written[0].load(Ordering::Relaxed),
@@ -175,6 +179,25 @@ impl Shared {
         let missing = stored.as_ref().is_ok_and(|c| (c.len() as u64) < manifest.flushed);
         let what = || format!("{}: the manifest is missing or an older one ({HINT})", self.dir.display());
         Ok(if missing { Err(what()) } else { stored })
+    }
+
+    /// Events of commits in segments that were shrunk.
+    fn events_shrunk(&self, view: &View) -> Result<u64, Error> {
+        let segments = self.segments().list()?;
+        let commits = view.commits.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut events = 0;
+        for (i, segment) in segments.iter().enumerate().filter(|(_, s)| s.shrunk) {
+            let end = segments.get(i + 1).map_or(u64::MAX, |next| next.first.0);
+            let first = commits.partition_point(|c| c.info.seq < segment.first.0);
+            let of_segment = commits[first..].iter().take_while(|c| c.info.seq < end);
+            events += of_segment.map(|c| c.info.events).sum::<u64>();
+        }
+        Ok(events)
+    }
+
+    /// The segments of the log.
+    pub fn segments(&self) -> Segments {
+        Segments::new(self.components.disk.clone(), &self.log_dir(), self.log_settings.store_id)
     }
 
     /// The log for reading, beside whoever writes.

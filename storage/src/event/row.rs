@@ -188,6 +188,12 @@ where
 {
     debug_assert!(cells.windows(2).all(|w| w[0].0 < w[1].0), "columns must ascend");
     let dense = cells.iter().enumerate().all(|(i, (id, c))| id.0 as usize == i && is_sent(c.borrow()));
+    put_head(out, head, dense);
+    put_cells(out, cells, dense, HeadTimes::of(head));
+}
+
+/// The part of a row before its cells.
+pub(crate) fn put_head(out: &mut Vec<u8>, head: &EventHead<'_>, dense: bool) {
     put_varint(out, flags_of(head, dense) as u64);
     let base = head.valid_from.unwrap_or(0);
     if let Some(v) = head.valid_from {
@@ -232,7 +238,6 @@ where
     if let Some(raw) = head.raw {
         put_bytes(out, raw);
     }
-    put_cells(out, cells, dense, HeadTimes::of(head));
 }
 
 fn flags_of(head: &EventHead<'_>, dense: bool) -> u32 {
@@ -437,7 +442,7 @@ impl<'a> CellReader<'a> {
         Ok(b)
     }
 
-    fn varint(&mut self) -> Result<u64, RowError> {
+    pub(crate) fn varint(&mut self) -> Result<u64, RowError> {
         let rest = &self.bytes[self.at..];
         if let Some(b) = rest.first().filter(|b| **b < 0x80) {
             self.at += 1;
@@ -510,7 +515,7 @@ impl<'a> CellReader<'a> {
         Ok(i64::from_le_bytes(b))
     }
 
-    fn bytes(&mut self) -> Result<&'a [u8], RowError> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], RowError> {
         let n = self.count()?;
         self.take(n)
     }

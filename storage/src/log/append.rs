@@ -27,6 +27,8 @@ pub struct Log {
     pub(super) end: (u64, u64),
     pub(super) point: ChainPoint,
     pub(super) last: Option<FramePlace>,
+    /// The last segment is of a version that new rows may not go into.
+    pub(super) outdated: bool,
     pub(super) in_doubt: bool,
 }
 
@@ -130,16 +132,48 @@ impl Log {
         Ok(())
     }
 
-    /// Starts a new segment if a frame of `bytes` bytes would make this one too long.
+    /// Starts a new segment if a frame of `bytes` bytes would make this one too long, or if it is of an older
+    /// version.
     fn rotate_for(&mut self, bytes: u64) -> Result<(), LogError> {
-        let (id, offset) = self.end;
+        let offset = self.end.1;
         let room = self.settings.segment_bytes_max;
-        if offset == segment::END as u64 || offset.saturating_add(bytes) <= room {
+        let fits = !self.outdated && offset.saturating_add(bytes) <= room;
+        if offset == segment::END as u64 || fits {
             return Ok(());
         }
+        self.next_segment()
+    }
+
+    /// Starts a new segment, unless the last one has no frame yet.
+    ///
+    /// # Errors
+    /// Of the disk: appends then fail until the log is opened again.
+    pub fn roll(&mut self) -> Result<(), LogError> {
+        if self.file.is_none() {
+            return Err(LogError::ReadOnly);
+        }
+        if self.in_doubt {
+            return Err(LogError::InDoubt);
+        }
+        if self.end.1 > segment::END as u64 {
+            self.in_doubt = true;
+            self.next_segment()?;
+            self.in_doubt = false;
+        }
+        Ok(())
+    }
+
+    /// Segment and byte of the end.
+    pub fn end(&self) -> (u64, u64) {
+        self.end
+    }
+
+    fn next_segment(&mut self) -> Result<(), LogError> {
+        let id = self.end.0;
         let (disk, store_id) = (&*self.disk, self.settings.store_id);
         self.file = Some(open::create_segment(disk, &self.dir, store_id, id + 1, &self.point)?);
         self.end = (id + 1, segment::END as u64);
+        self.outdated = false;
         Ok(())
     }
 
@@ -164,7 +198,7 @@ impl Log {
         let path = header::segment_path(&self.dir, place.segment);
         let store_id = self.settings.store_id;
         let mut reader = SegmentReader::open(&*self.disk, &path, place.segment, store_id, place.end())?;
-        let (raw, _) = read::frame_at(&mut reader, place)?;
+        let (raw, place, _) = read::frame_at(&mut reader, place)?;
         read::parse(&reader, &raw, place.offset)
     }
 

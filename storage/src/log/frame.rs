@@ -69,6 +69,8 @@ pub struct RowBlock {
     pub ends: Vec<u32>,
     /// The rows that are left, one after the other.
     pub bytes: Bytes,
+    /// For digested blocks, what it takes to make the rows again from where they live; opaque here.
+    pub recipe: Bytes,
     pub(super) proof: BlockProof,
 }
 
@@ -114,7 +116,7 @@ impl RowBlock {
     }
 
     /// Root over the commitments; `number` is the place of the block in its frame.
-    fn root(&self, secret: Option<&FrameSecret>, number: u32) -> Option<Hash> {
+    pub(super) fn root(&self, secret: Option<&FrameSecret>, number: u32) -> Option<Hash> {
         match &self.proof {
             BlockProof::Secret => Some(chain::hash_rows(
                 secret?,
@@ -164,6 +166,20 @@ impl Frame {
     /// Number of rows that are left in all blocks.
     pub fn row_count(&self) -> u64 {
         self.blocks.iter().map(|b| b.len() as u64).sum()
+    }
+
+    /// Whether these are the rows that block `number` was committed with: whether its root follows from
+    /// them. `ends` as in [`RowBlock::ends`]. False for blocks of which rows were erased.
+    pub fn proves(&self, number: usize, ends: &[u32], bytes: &[u8]) -> bool {
+        let (Some(block), Some(secret)) = (self.blocks.get(number), &self.secret) else { return false };
+        let root = |ends, bytes| {
+            chain::hash_rows(secret, number as u32, block.table, block.schema_version, ends, bytes)
+        };
+        match &block.proof {
+            BlockProof::Root(known) => *known == root(ends, bytes),
+            BlockProof::Secret => (ends, bytes) == (&block.ends[..], &block.bytes[..]),
+            BlockProof::Sparse { .. } => false,
+        }
     }
 
     /// The head as it follows from the content. Differs from [`Frame::head`] only if somebody has

@@ -47,6 +47,10 @@ pub(super) struct SegmentHeader {
     pub first_sequence: u64,
     pub instant_before: i64,
     pub head_before: Head,
+    /// Whether frames were written anew without the rows of some blocks.
+    pub shrunk: bool,
+    /// Whether rows that are written now may not go into it.
+    pub outdated: bool,
 }
 
 /// Why bytes are not a segment header.
@@ -61,7 +65,8 @@ impl SegmentHeader {
     pub(super) fn encode(&self) -> [u8; segment::END] {
         let mut out = [0; segment::END];
         put(&mut out, 0, SEGMENT_MAGIC);
-        put(&mut out, segment::VERSION, LOG_FORMAT_VERSION.to_le_bytes());
+        let version = if self.shrunk { SEGMENT_SHRUNK } else { SEGMENT_WHOLE };
+        put(&mut out, segment::VERSION, version.to_le_bytes());
         put(&mut out, segment::HEADER_BYTES, (segment::END as u32).to_le_bytes());
         put(&mut out, segment::STORE_ID, self.store_id);
         put(&mut out, segment::ID, self.id.to_le_bytes());
@@ -104,6 +109,8 @@ impl SegmentHeader {
             first_sequence: get_u64(bytes, segment::FIRST_SEQUENCE),
             instant_before: i64::from_le_bytes(get(bytes, segment::INSTANT_BEFORE)),
             head_before: Head(get(bytes, segment::HEAD_BEFORE)),
+            shrunk: matches!(version, SEGMENT_SHRUNK | SEGMENT_SHRUNK_BEFORE),
+            outdated: matches!(version, SEGMENT_WHOLE_BEFORE | SEGMENT_SHRUNK_BEFORE),
         })
     }
 }

@@ -2,11 +2,21 @@
 //! of this file: whoever changes a byte here changes the document too, and a test checks that.
 
 /// Version of everything below. Readers refuse higher ones.
-pub const LOG_FORMAT_VERSION: u32 = 1;
+pub const LOG_FORMAT_VERSION: u32 = 4;
+/// Version of a segment that has all its rows.
+pub const SEGMENT_WHOLE: u32 = 3;
+/// Version of a segment that was shrunk: rows of digested blocks live in runs, and its frames stand at
+/// other places than they were written to.
+pub const SEGMENT_SHRUNK: u32 = 4;
+/// The same two of segments whose rows have no value tags above 14.
+pub const SEGMENT_WHOLE_BEFORE: u32 = 1;
+pub const SEGMENT_SHRUNK_BEFORE: u32 = 2;
 
 /// File name of a segment: ten digits and this.
 pub const SEGMENT_SUFFIX: &str = ".seg";
 pub const SEGMENT_DIGITS: usize = 10;
+/// What follows the name of a segment while its shrunk form is written.
+pub const SHRINKING_SUFFIX: &str = ".tmp";
 pub const SEGMENT_MAGIC: [u8; 8] = *b"asofseg\n";
 /// Offsets within the segment header.
 pub mod segment {

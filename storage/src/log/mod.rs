@@ -19,6 +19,7 @@ mod open;
 mod parse;
 mod read;
 mod reader;
+mod shrink;
 mod sparse;
 mod verify;
 
@@ -30,6 +31,7 @@ pub use frame::{BlockForm, Frame, RowBlock, Section};
 pub use layout::{FRAME_BYTES_MAX, LOG_FORMAT_VERSION, SEGMENT_BYTES_MAX_DEFAULT};
 pub use open::{Dropped, LogSettings, Recovered};
 pub use read::{FramePlace, LogReader, Start};
+pub use shrink::{Segment, Segments};
 pub use sparse::sparse_frame;
 pub use verify::VerifyReport;
 

@@ -7,6 +7,7 @@ use super::header::{self, BadHeader, FrameHead, SegmentHeader, StoreId};
 use super::layout::{SEGMENT_BYTES_MAX_DEFAULT, segment};
 use super::read::{FramePlace, Start, beginning, check_joint, frame_at, place_of, point_after};
 use super::reader::{ChainPoint, SegmentReader, joins};
+use super::shrink::remove_unfinished;
 use crate::disk::{Disk, DiskFile};
 use crate::time::CommitSeq;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,8 @@ struct Scan {
     /// Segment and byte of the end.
     end: (u64, u64),
     dropped: Option<Dropped>,
+    /// The segment of the end is of a version that new rows may not go into.
+    outdated: bool,
 }
 
 pub(super) fn open(
@@ -101,6 +104,7 @@ pub(super) fn open(
         end: scan.end,
         point: scan.point,
         last: scan.last,
+        outdated: scan.outdated,
         in_doubt: false,
     };
     if settings.writable {
@@ -111,6 +115,7 @@ pub(super) fn open(
         {
             log.end = (dropped.place.segment, segment::END as u64);
         }
+        log.outdated &= log.end.1 > segment::END as u64;
     }
     Ok((log, recovered))
 }
@@ -122,6 +127,9 @@ fn prepare(disk: &dyn Disk, dir: &Path, settings: &LogSettings) -> Result<Vec<u6
             return Ok(Vec::new());
         }
         disk.create_dir(dir)?;
+    }
+    if settings.writable {
+        remove_unfinished(disk, dir)?;
     }
     let ids = segment_ids(disk, dir)?;
     if ids.is_empty()
@@ -148,16 +156,17 @@ fn scan(disk: &dyn Disk, dir: &Path, settings: &LogSettings, ids: &[u64]) -> Res
     let open =
         |id: u64| SegmentReader::open(disk, &header::segment_path(dir, id), id, settings.store_id, u64::MAX);
     let point = beginning(genesis(settings.store_id));
-    let mut scan = Scan { point, last: None, frames: 0, end: (0, 0), dropped: None };
+    let mut scan = Scan { point, last: None, frames: 0, end: (0, 0), dropped: None, outdated: false };
     let mut first = 1;
-    if let Start::After(place) = settings.start {
-        if !ids.contains(&place.segment) {
-            let path = header::segment_path(dir, place.segment);
-            return Err(LogError::Missing { segment: place.segment, path });
+    if let Start::After(after) = settings.start {
+        if !ids.contains(&after.segment) {
+            let path = header::segment_path(dir, after.segment);
+            return Err(LogError::Missing { segment: after.segment, path });
         }
-        let mut reader = open(place.segment)?;
-        reader.sound_header()?;
-        (_, scan.point) = frame_at(&mut reader, place)?;
+        let mut reader = open(after.segment)?;
+        scan.outdated = reader.sound_header()?.outdated;
+        let place;
+        (_, place, scan.point) = frame_at(&mut reader, after)?;
         (scan.last, scan.end) = (Some(place), (place.segment, place.end()));
         let is_last = ids.last() == Some(&place.segment);
         scan.frames(&mut reader, is_last)?;
@@ -167,7 +176,10 @@ fn scan(disk: &dyn Disk, dir: &Path, settings: &LogSettings, ids: &[u64]) -> Res
         let mut reader = open(id)?;
         let is_last = ids.last() == Some(&id);
         match reader.header()? {
-            Ok(header) => check_joint(&reader, &header, &scan.point)?,
+            Ok(header) => {
+                check_joint(&reader, &header, &scan.point)?;
+                scan.outdated = header.outdated;
+            }
             Err(bad) if is_last => {
                 scan.unborn(&mut reader, bad)?;
                 break;
@@ -250,7 +262,8 @@ fn ready_for_append(log: &Log, scan: &Scan, last_id: Option<u64>) -> Result<Box<
         return create_segment(disk, dir, store_id, 1, &scan.point);
     };
     let path = header::segment_path(dir, last_id);
-    if last_id != scan.end.0 {
+    let empty = scan.end.1 == segment::END as u64 && scan.dropped.is_none();
+    if last_id != scan.end.0 || scan.outdated && empty {
         disk.remove(&path)?;
         disk.sync_dir(dir)?;
         return create_segment(disk, dir, store_id, last_id, &scan.point);
@@ -292,6 +305,8 @@ pub(super) fn create_segment(
         first_sequence: point.sequence + 1,
         instant_before: point.instant_us,
         head_before: point.head,
+        shrunk: false,
+        outdated: false,
     };
     let mut file = disk.create(&header::segment_path(dir, id))?;
     file.write_at(0, &header.encode())?;

@@ -122,7 +122,7 @@ fn parse_block(body: &mut Cursor, sparse: bool) -> Result<RowBlock, ParseError> 
     let (kept_rows, proof) = match form {
         BlockForm::Rows if kept != rows => return Err("a full row block lacks rows".into()),
         BlockForm::Rows => (None, BlockProof::Secret),
-        BlockForm::Digested if (kept, list_bytes, row_bytes) != (0, 0, 0) => {
+        BlockForm::Digested if (kept, list_bytes) != (0, 0) => {
             return Err("a digested row block has rows".into());
         }
         BlockForm::Digested => (Some(Vec::new()), BlockProof::Root(body.hash()?)),
@@ -132,8 +132,12 @@ fn parse_block(body: &mut Cursor, sparse: bool) -> Result<RowBlock, ParseError> 
         }
     };
     let lengths = body.take(list_bytes)?;
-    let bytes = body.take(row_bytes)?;
-    let ends = parse_lengths(&lengths, kept, row_bytes)?;
+    let content = body.take(row_bytes)?;
+    let (bytes, recipe) = match form {
+        BlockForm::Digested => (Bytes::new(), content),
+        _ => (content, Bytes::new()),
+    };
+    let ends = parse_lengths(&lengths, kept, bytes.len())?;
     Ok(RowBlock {
         table: TableId(field(0)),
         schema_version: field(1),
@@ -142,6 +146,7 @@ fn parse_block(body: &mut Cursor, sparse: bool) -> Result<RowBlock, ParseError> 
         kept: kept_rows,
         ends,
         bytes,
+        recipe,
         proof,
     })
 }

@@ -77,16 +77,12 @@ impl LogReader {
             Start::Oldest => {
                 let mut reader = log.segment(oldest)?;
                 let header = reader.sound_header()?;
-                let point = ChainPoint {
-                    sequence: header.first_sequence.wrapping_sub(1),
-                    instant_us: header.instant_before,
-                    head: header.head_before,
-                };
+                let point = point_before(&header);
                 Position { reader, offset: segment::END as u64, point }
             }
             Start::After(place) => {
                 let mut reader = log.segment(place.segment)?;
-                let (_, point) = frame_at(&mut reader, place)?;
+                let (_, place, point) = frame_at(&mut reader, place)?;
                 Position { reader, offset: place.end(), point }
             }
         };
@@ -96,11 +92,36 @@ impl LogReader {
 
     fn segment(&self, id: u64) -> Result<SegmentReader, LogError> {
         let path = header::segment_path(&self.dir, id);
-        let len_max = if id == self.end.0 { self.end.1 } else { u64::MAX };
-        match SegmentReader::open(&*self.disk, &path, id, self.store_id, len_max) {
-            Err(LogError::Disk(e)) if e.is_not_found() => Err(LogError::Missing { segment: id, path }),
+        let open = |len_max| match SegmentReader::open(&*self.disk, &path, id, self.store_id, len_max) {
+            Err(LogError::Disk(e)) if e.is_not_found() => {
+                Err(LogError::Missing { segment: id, path: path.clone() })
+            }
             other => other,
+        };
+        if id != self.end.0 {
+            return open(u64::MAX);
         }
+        let mut reader = open(self.end.1)?;
+        // The end was a place of the segment as it was written; one that was shrunk is whole.
+        if reader.is_shrunk()? { open(u64::MAX) } else { Ok(reader) }
+    }
+
+    /// Where the chain stands after the last frame of a segment.
+    pub(super) fn end_of(reader: &mut SegmentReader) -> Result<ChainPoint, LogError> {
+        let header = reader.sound_header()?;
+        let mut point = point_before(&header);
+        let mut offset = segment::END as u64;
+        while offset < reader.len {
+            let damaged =
+                |reader: &SegmentReader, what: String| LogError::Damaged(reader.damage(offset, what));
+            let raw = reader.frame(offset)?.map_err(|what| damaged(reader, what.into()))?;
+            let head = FrameHead::decode(&raw.bytes)
+                .map_err(|what| LogError::NewerVersion { path: reader.path(), what })?;
+            joins(&raw, &head, &point).map_err(|what| damaged(reader, what))?;
+            point = point_after(&raw, &head);
+            offset += raw.prefix.frame_bytes();
+        }
+        Ok(point)
     }
 
     fn step(&mut self) -> Result<Option<(FramePlace, Frame)>, LogError> {
@@ -175,23 +196,48 @@ pub(super) fn point_after(raw: &RawFrame, head: &FrameHead) -> ChainPoint {
     ChainPoint { sequence: raw.prefix.sequence, instant_us: head.instant_us, head: head.head }
 }
 
-/// The frame that is known to stand at `place`.
+/// The frame that is known to stand at `place`, with the place where it stands now: shrinking a segment
+/// moves its frames.
 pub(super) fn frame_at(
     reader: &mut SegmentReader,
     place: FramePlace,
-) -> Result<(RawFrame, ChainPoint), LogError> {
+) -> Result<(RawFrame, FramePlace, ChainPoint), LogError> {
+    let (raw, place) = match frame_as_written(reader, place) {
+        Err(LogError::Damaged(_)) if reader.is_shrunk()? => moved_frame(reader, place)?,
+        other => (other?, place),
+    };
+    let head =
+        FrameHead::decode(&raw.bytes).map_err(|what| LogError::NewerVersion { path: reader.path(), what })?;
+    let point = point_after(&raw, &head);
+    Ok((raw, place, point))
+}
+
+fn frame_as_written(reader: &mut SegmentReader, place: FramePlace) -> Result<RawFrame, LogError> {
     let damaged = |reader: &SegmentReader, what: &str| LogError::Damaged(reader.damage(place.offset, what));
     if place.offset >= reader.len {
         return Err(damaged(reader, "the file ends before a frame that was acknowledged"));
     }
     let raw = reader.frame(place.offset)?.map_err(|what| damaged(reader, what))?;
-    if place_of(&raw, place.offset) != place {
-        return Err(damaged(reader, "another frame stands there than was acknowledged"));
+    match place_of(&raw, place.offset) == place {
+        true => Ok(raw),
+        false => Err(damaged(reader, "another frame stands there than was acknowledged")),
     }
-    let head =
-        FrameHead::decode(&raw.bytes).map_err(|what| LogError::NewerVersion { path: reader.path(), what })?;
-    let point = point_after(&raw, &head);
-    Ok((raw, point))
+}
+
+/// Looks for a frame of a shrunk segment by its number.
+fn moved_frame(reader: &mut SegmentReader, place: FramePlace) -> Result<(RawFrame, FramePlace), LogError> {
+    let mut offset = segment::END as u64;
+    while offset < reader.len {
+        let damaged = |reader: &SegmentReader, what: &str| LogError::Damaged(reader.damage(offset, what));
+        let raw = reader.frame(offset)?.map_err(|what| damaged(reader, what))?;
+        let found = place_of(&raw, offset);
+        if found.sequence == place.sequence {
+            return Ok((raw, found));
+        }
+        offset = found.end();
+    }
+    let what = format!("commit {} is missing in the segment, which was shrunk", place.sequence);
+    Err(LogError::Damaged(reader.damage(offset, what)))
 }
 
 pub(super) fn parse(reader: &SegmentReader, raw: &RawFrame, offset: u64) -> Result<Frame, LogError> {
@@ -199,6 +245,15 @@ pub(super) fn parse(reader: &SegmentReader, raw: &RawFrame, offset: u64) -> Resu
         ParseError::Damaged(what) => LogError::Damaged(reader.damage(offset, what)),
         ParseError::Newer(what) => LogError::NewerVersion { path: reader.path(), what },
     })
+}
+
+/// The chain where a segment begins.
+fn point_before(header: &header::SegmentHeader) -> ChainPoint {
+    ChainPoint {
+        sequence: header.first_sequence.wrapping_sub(1),
+        instant_us: header.instant_before,
+        head: header.head_before,
+    }
 }
 
 /// The chain at the start of a store.

@@ -92,6 +92,11 @@ impl SegmentReader {
         self.header()?.map_err(|bad| self.header_error(bad))
     }
 
+    /// Whether the segment was shrunk: its frames then stand elsewhere than they were written to.
+    pub(super) fn is_shrunk(&mut self) -> Result<bool, LogError> {
+        Ok(self.header()?.is_ok_and(|header| header.shrunk))
+    }
+
     pub(super) fn header_error(&self, bad: BadHeader) -> LogError {
         let hex = |id: StoreId| crate::hex::encode(&id);
         match bad {

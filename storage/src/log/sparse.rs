@@ -43,6 +43,14 @@ pub fn sparse_frame(
     Some(out)
 }
 
+/// Appends a block whose rows live elsewhere.
+pub(super) fn put_digested(out: &mut Vec<u8>, block: &RowBlock, root: &chain::Hash, recipe: &[u8]) {
+    let (table, rows) = (block.table.0, block.committed_rows);
+    put_block_header(out, BLOCK_DIGESTED, [table, block.schema_version, rows, 0, 0, recipe.len() as u32]);
+    out.extend_from_slice(root);
+    out.extend_from_slice(recipe);
+}
+
 fn put_section(out: &mut Vec<u8>, section: &Section, salt: Option<chain::Salt>, erase: bool) -> Option<()> {
     let salt = match section.proof {
         SectionProof::Secret => Some(salt?),
@@ -81,8 +89,7 @@ fn put_block(
     let rows = block.committed_rows;
     let ids = [block.table.0, block.schema_version];
     if let BlockProof::Root(root) = block.proof {
-        put_block_header(out, BLOCK_DIGESTED, [ids[0], ids[1], rows, 0, 0, 0]);
-        out.extend_from_slice(&root);
+        put_digested(out, block, &root, &block.recipe);
         return Some(());
     }
     let mut old_salts: &[u8] = &[];

@@ -12,5 +12,6 @@ mod power;
 mod readers;
 mod rebuild;
 mod replay;
+mod shrink;
 mod table;
 mod widen;

@@ -33,7 +33,7 @@ pub fn components(disk: &SimDisk) -> Components {
 pub fn options(memory_events_max: usize) -> EngineOptions {
     // Some of what is flushed is encoded, some is not.
     let encoded_rows_min = memory_events_max + 1;
-    let usual = EngineOptions::default();
+    let usual = EngineOptions { shrink_bytes_min: 0, ..EngineOptions::default() };
     EngineOptions { memory_events_max, encoded_rows_min, background: false, index: true, ..usual }
 }
 

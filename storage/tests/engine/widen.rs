@@ -82,7 +82,7 @@ pub fn values(engine: &Engine) -> Vec<Option<String>> {
 }
 
 /// Chains of cells whose column ends as text or JSON, so that spellings show.
-fn chains() -> Vec<Vec<Cell<'static>>> {
+pub fn chains() -> Vec<Vec<Cell<'static>>> {
     let decimal = Cell::Decimal { unscaled: 510, scale: 2 };
     let wide = Cell::Decimal { unscaled: 12_345, scale: 4 };
     let (text, json) = (Cell::Text("abc"), Cell::Json("{\"a\":1}"));
@@ -102,20 +102,31 @@ fn chains() -> Vec<Vec<Cell<'static>>> {
     ]
 }
 
+/// The types that a column goes through.
+pub fn types_of(cells: &[Cell<'_>]) -> Vec<ColumnType> {
+    let mut types: Vec<ColumnType> = Vec::new();
+    for cell in cells {
+        types.push(types.last().copied().unwrap_or(ColumnType::Null).join(cell.column_type()));
+    }
+    types
+}
+
+/// What it shows in the end.
+pub fn shown(cells: &[Cell<'_>], types: &[ColumnType]) -> Vec<Option<String>> {
+    let write = if types[types.len() - 1] == ColumnType::Json { write_json } else { write_text };
+    let shown = |cell: &Cell<'_>| {
+        let mut text = String::new();
+        write(&mut text, cell);
+        Some(text)
+    };
+    cells.iter().map(shown).collect()
+}
+
 #[test]
 fn widened_columns_show_what_was_sent_in_every_state() {
     for cells in chains() {
-        let mut types: Vec<ColumnType> = Vec::new();
-        for cell in &cells {
-            types.push(types.last().copied().unwrap_or(ColumnType::Null).join(cell.column_type()));
-        }
-        let write = if types[types.len() - 1] == ColumnType::Json { write_json } else { write_text };
-        let shown = |cell: &Cell<'_>| {
-            let mut text = String::new();
-            write(&mut text, cell);
-            Some(text)
-        };
-        let expected: Vec<Option<String>> = cells.iter().map(shown).collect();
+        let types = types_of(&cells);
+        let expected = shown(&cells, &types);
         for memory_events_max in [1, 2, 1000] {
             for reopening in [false, true] {
                 let place =

@@ -147,3 +147,30 @@ fn the_real_disk_holds_a_log_too() {
     assert_eq!(recovered.frames, 20);
     assert_holds(&log, 20, "real disk");
 }
+
+#[test]
+fn rows_never_go_into_a_segment_of_an_older_version() {
+    for empty in [false, true] {
+        let disk = new_disk();
+        let (log, places) = log_with(&disk, LogSettings::new(STORE), 3);
+        drop(log);
+        let mut bytes = bytes_of(&disk, 1);
+        if empty {
+            bytes.truncate(layout::segment::END);
+        }
+        header::put(&mut bytes, layout::segment::VERSION, layout::SEGMENT_WHOLE_BEFORE.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..layout::segment::CRC]);
+        header::put(&mut bytes, layout::segment::CRC, crc.to_le_bytes());
+        disk.overwrite(&segment_file(1), bytes);
+        let start = if empty { Start::Oldest } else { Start::After(places[2]) };
+        for settings in [LogSettings { start, ..LogSettings::new(STORE) }, LogSettings::new(STORE)] {
+            let (mut log, _) = open(&disk.settled_copy(), settings).expect("open");
+            let next = log.last_sequence().0 + 1;
+            for n in next..next + 2 {
+                let place = append(&mut log, n).expect("append");
+                assert_eq!(place.segment, if empty { 1 } else { 2 }, "commit {n}");
+            }
+            assert_eq!(read_all(&log).len() as u64, next + 1);
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use super::*;
 use crate::log::build::put_block_header;
 use crate::log::header::{FrameHead, body_crc, put};
-use crate::log::layout::{BLOCK_DIGESTED, FLAG_SPARSE, KIND_CHECKPOINT};
+use crate::log::layout::{BLOCK_DIGESTED, FLAG_SPARSE, KIND_CHECKPOINT, LOG_FORMAT_VERSION};
 
 /// Puts `frame` in the place of the frame at `place`, as an erase that writes the segment anew.
 fn replace(disk: &SimDisk, place: FramePlace, frame: &[u8]) {
@@ -135,7 +135,7 @@ fn what_a_newer_version_writes_is_refused_untouched() {
         newer(&disk, bytes);
     }
     let mut bytes = original;
-    put(&mut bytes, layout::segment::VERSION, 2u32.to_le_bytes());
+    put(&mut bytes, layout::segment::VERSION, (LOG_FORMAT_VERSION + 1).to_le_bytes());
     let crc = crc32fast::hash(&bytes[..layout::segment::CRC]);
     put(&mut bytes, layout::segment::CRC, crc.to_le_bytes());
     newer(&disk, bytes);
