@@ -26,11 +26,19 @@ pub struct SessionClocks {
     pub commit: Option<Point>,
 }
 
+/// Settings of joins by point in time, see [`super::Settings`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LabelSettings {
+    pub rows_max: usize,
+    pub single_keys: usize,
+}
+
 /// Settings that shape scans.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanSettings {
     pub partitions: usize,
     pub rows_per_key_max: usize,
+    pub labels: LabelSettings,
 }
 
 /// The state of one query.

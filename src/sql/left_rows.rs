@@ -1,25 +1,24 @@
-//! The left side of a per-row join, in pieces that grow: a pass over the right table costs about the same for
-//! ten thousand questions as for a hundred thousand, and the first rows should come soon.
+//! The left side of a per-row join, in pieces of bounded size.
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::common::Result;
 use datafusion::execution::SendableRecordBatchStream;
-use futures::{Stream, StreamExt, stream};
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 
-/// Rows of the first piece; each of the next has four times as many.
-const ROWS_FIRST: usize = 8_192;
-const GROWTH: usize = 4;
-/// Rows of a piece, and bytes of it: no batch is added to one that has as many.
-const ROWS_MAX: usize = 512 * 1_024;
-const BYTES_MAX: usize = 32 << 20;
+/// Bytes of a piece: no batch is added to one that has as many.
+const BYTES_MAX: usize = 8 << 20;
 
-/// The rows of `input` in their order, in fewer and larger batches.
-pub(crate) fn grown(input: SendableRecordBatchStream) -> impl Stream<Item = Result<RecordBatch>> {
-    stream::unfold((input, ROWS_FIRST), |(mut input, rows_max)| async move {
+/// The rows of `input` in their order, in batches of at most `rows_max` rows, and mostly about as many.
+pub(crate) fn pieces(
+    input: SendableRecordBatchStream,
+    rows_max: usize,
+) -> impl Stream<Item = Result<RecordBatch>> {
+    let pieces = stream::unfold(input, move |mut input| async move {
         let piece = piece(&mut input, rows_max).await.transpose()?;
-        Some((piece, (input, (rows_max * GROWTH).min(ROWS_MAX))))
-    })
+        Some((piece, input))
+    });
+    pieces.map_ok(move |batch| sliced(batch, rows_max)).try_flatten()
 }
 
 async fn piece(input: &mut SendableRecordBatchStream, rows_max: usize) -> Result<Option<RecordBatch>> {
@@ -67,12 +66,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pieces_grow_and_hold_every_row_in_order() {
-        let found: Vec<_> = grown(batches(150, 1_000)).try_collect().await.unwrap();
+    async fn pieces_are_bounded_and_hold_every_row_in_order() {
+        let found: Vec<_> = pieces(batches(7, 1_000), 3_000).try_collect().await.unwrap();
         let sizes: Vec<_> = found.iter().map(RecordBatch::num_rows).collect();
-        assert_eq!(sizes, [9_000, 33_000, 108_000]);
-        assert_eq!(numbers(&found), (0..150_000).collect::<Vec<_>>());
-        let none: Vec<_> = grown(batches(0, 1)).try_collect().await.unwrap();
+        assert_eq!(sizes, [3_000, 3_000, 1_000]);
+        assert_eq!(numbers(&found), (0..7_000).collect::<Vec<_>>());
+        let small: Vec<_> = pieces(batches(2, 5), 2).try_collect().await.unwrap();
+        assert_eq!(small.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2, 2, 1, 2, 2, 1]);
+        assert_eq!(numbers(&small), (0..10).collect::<Vec<_>>());
+        let none: Vec<_> = pieces(batches(0, 1), 10).try_collect().await.unwrap();
         assert!(none.is_empty());
     }
 
@@ -81,7 +83,7 @@ mod tests {
         let failing =
             batches(2, 10).chain(stream::once(async { datafusion::common::internal_err!("no more rows") }));
         let schema = batches(0, 1).schema();
-        let mut rows = Box::pin(grown(Box::pin(RecordBatchStreamAdapter::new(schema, failing))));
+        let mut rows = Box::pin(pieces(Box::pin(RecordBatchStreamAdapter::new(schema, failing)), 100));
         assert!(rows.next().await.unwrap().is_err());
     }
 

@@ -8,11 +8,13 @@ use super::clause::Axis;
 use super::clock::{Applied, AppliedCommit, AppliedTime};
 use super::context::QueryContext;
 use super::error::SqlError;
+use super::per_row_node::{PerRowJoin, asked};
 use super::scan_name::named_scan;
 use super::table::column_fields;
 use asofdb_storage::engine::RangeSpec;
 use asofdb_storage::schema::{TableMeta, TableSchema};
 use asofdb_storage::time::{AxisType, CommitSeq};
+use asofdb_storage::value::ColumnType;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
@@ -23,13 +25,11 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Expr as SqlExpr;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, Extension, Join, LogicalPlan, Operator, SubqueryAlias, TableType, TryCast,
-    UserDefinedLogicalNodeCore,
+    BinaryExpr, Expr, ExprSchemable, Extension, Join, LogicalPlan, Operator, SubqueryAlias, TableType,
+    TryCast,
 };
 use datafusion::physical_plan::ExecutionPlan;
-use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A bound that is the same for all rows, or an expression over the left side of the join.
@@ -127,7 +127,7 @@ impl TableProvider for PerRowTable {
     }
 }
 
-fn per_row_table(plan: &LogicalPlan) -> Option<Arc<PerRowTable>> {
+pub(crate) fn per_row_table(plan: &LogicalPlan) -> Option<Arc<PerRowTable>> {
     match plan {
         LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) => per_row_table(input),
         LogicalPlan::TableScan(scan) => {
@@ -185,10 +185,13 @@ pub(crate) struct PerRowSpec {
     pub commit: Clock,
     /// Expressions over the left side, one per key column in key order, of the column's type.
     pub keys: Vec<Expr>,
-    /// What else a match must fulfil, over both sides.
+    /// What a match must fulfil, over both sides, beside what follows from the keys being the same.
     pub condition: Option<Expr>,
+    /// As the condition, with the equalities of texts: keys do not tell apart texts that stand for one number.
+    pub doubted: Option<Expr>,
+    /// All columns of the right side.
+    pub right: DFSchemaRef,
     pub outer: bool,
-    pub left_schema: DFSchemaRef,
 }
 
 impl PerRowSpec {
@@ -236,7 +239,16 @@ fn per_row_join(
     let mut conditions: Vec<Expr> = on.into_iter().map(|(l, r)| l.eq(r)).collect();
     conditions.extend(filter.into_iter().flat_map(split_conjunction_owned));
     let keys = key_exprs(&conditions, table, &left_schema, right.schema(), evaluation)?;
-    let condition = conjunction(conditions).map(|c| evaluation.fold(c, &schema)).transpose()?;
+    let conditions = Conditions::sort(conditions, &keys_of(table), &left_schema)?;
+    let fold = |all: Vec<Expr>| conjunction(all).map(|c| evaluation.fold(c, &schema)).transpose();
+    let Conditions { mut others, texts } = conditions;
+    let condition = fold(others.clone())?;
+    let doubted = if texts.is_empty() {
+        None
+    } else {
+        others.extend(texts);
+        fold(others)?
+    };
     if condition.as_ref().is_some_and(has_subquery) {
         return Err(SqlError::unsupported("ON of a per-row join cannot hold a subquery").into());
     }
@@ -259,11 +271,67 @@ fn per_row_join(
         commit,
         keys,
         condition,
+        doubted,
+        right: right.schema().clone(),
         outer,
-        left_schema,
     };
-    let node = PerRowJoin { input: left, schema, spec: Arc::new(spec) };
+    let right = asked(Arc::unwrap_or_clone(right), table)?;
+    let node = PerRowJoin { left, right: Arc::new(right), schema, spec: Arc::new(spec) };
     Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
+}
+
+/// Names and types of the key columns.
+fn keys_of(table: &PerRowTable) -> Vec<(String, ColumnType)> {
+    let schema = table.meta.schema();
+    let columns = schema.key.iter().filter_map(|id| schema.columns.get(id.0 as usize));
+    columns.map(|c| (c.name.clone(), c.ty)).collect()
+}
+
+/// What ON says, by what the key that was found leaves open of it.
+#[derive(Default)]
+struct Conditions {
+    others: Vec<Expr>,
+    /// Equalities of key columns of text.
+    texts: Vec<Expr>,
+}
+
+impl Conditions {
+    /// An equality that a key column of integers has with an integer is left out: its key says it.
+    fn sort(all: Vec<Expr>, keys: &[(String, ColumnType)], left: &DFSchema) -> Result<Conditions> {
+        let mut sorted = Conditions::default();
+        for condition in all {
+            match exact_key(&condition, keys, left)? {
+                Some(ColumnType::Int64) => {}
+                Some(_) => sorted.texts.push(condition),
+                None => sorted.others.push(condition),
+            }
+        }
+        Ok(sorted)
+    }
+}
+
+/// The type of the key column, if the condition says that it is equal to a left value of the very same kind, which
+/// an integer or a text is.
+fn exact_key(condition: &Expr, keys: &[(String, ColumnType)], left: &DFSchema) -> Result<Option<ColumnType>> {
+    let Expr::BinaryExpr(BinaryExpr { left: a, op: Operator::Eq, right: b }) = condition else {
+        return Ok(None);
+    };
+    let of_left = |e: &Expr| e.column_refs().iter().all(|c| left.has_column(c));
+    for (key, value) in [(a, b), (b, a)] {
+        let Expr::Column(column) = &**key else { continue };
+        let known = keys.iter().find(|(name, _)| *name == column.name && !left.has_column(column));
+        if let Some((_, ty)) = known
+            && of_left(value)
+        {
+            let value = value.get_type(left)?;
+            return Ok(match ty {
+                ColumnType::Int64 if value.is_signed_integer() => Some(*ty),
+                ColumnType::Text if value == DataType::Utf8 => Some(*ty),
+                _ => None,
+            });
+        }
+    }
+    Ok(None)
 }
 
 fn has_subquery(expr: &Expr) -> bool {
@@ -354,74 +422,4 @@ fn key_exprs(
         keys.push(evaluation.fold(cast, left)?);
     }
     Ok(keys)
-}
-
-/// See the module.
-#[derive(Clone, Debug)]
-pub(crate) struct PerRowJoin {
-    pub input: Arc<LogicalPlan>,
-    pub schema: DFSchemaRef,
-    pub spec: Arc<PerRowSpec>,
-}
-
-impl PartialEq for PerRowJoin {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.spec, &other.spec) && self.input == other.input
-    }
-}
-
-impl Eq for PerRowJoin {}
-
-impl Hash for PerRowJoin {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.spec).hash(state);
-        self.input.hash(state);
-    }
-}
-
-impl PartialOrd for PerRowJoin {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        (self == other).then_some(Ordering::Equal)
-    }
-}
-
-impl UserDefinedLogicalNodeCore for PerRowJoin {
-    fn name(&self) -> &str {
-        "AsofPerRowJoin"
-    }
-
-    fn inputs(&self) -> Vec<&LogicalPlan> {
-        vec![&self.input]
-    }
-
-    fn schema(&self) -> &DFSchemaRef {
-        &self.schema
-    }
-
-    /// None: they are resolved and folded already, and the condition spans both sides.
-    fn expressions(&self) -> Vec<Expr> {
-        Vec::new()
-    }
-
-    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AsofPerRowJoin: {}", describe(&self.spec))
-    }
-
-    fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
-        match inputs.pop() {
-            Some(input) => Ok(PerRowJoin {
-                input: Arc::new(input),
-                schema: self.schema.clone(),
-                spec: self.spec.clone(),
-            }),
-            None => datafusion::common::internal_err!("a per-row join has one input"),
-        }
-    }
-}
-
-/// The join as words for EXPLAIN.
-pub(crate) fn describe(spec: &PerRowSpec) -> String {
-    let keys: Vec<String> = spec.keys.iter().map(Expr::to_string).collect();
-    let kind = if spec.outer { "left" } else { "inner" };
-    format!("{kind}, {}, keys=[{}]", spec.applied(), keys.join(", "))
 }

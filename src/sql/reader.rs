@@ -3,7 +3,7 @@
 
 use asofdb_storage::engine::{
     Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanCounts, ScanRequest, ScanStream,
-    Snapshot,
+    Snapshot, SortedPoints,
 };
 use asofdb_storage::id::{ColumnId, TableId};
 use asofdb_storage::time::CommitSeq;
@@ -35,6 +35,15 @@ pub trait Reader: Debug + Send + Sync {
         projection: &[ColumnId],
         counts: &Arc<ScanCounts>,
     ) -> Result<(Vec<u32>, RecordBatch), Error>;
+    /// Begins to answer point questions in the order of their keys, counting what is read.
+    fn sorted_points(
+        &self,
+        table: TableId,
+        projection: &[ColumnId],
+        counts: &Arc<ScanCounts>,
+    ) -> Result<SortedPoints, Error>;
+    /// Up to `n - 1` ascending keys that divide a table into about equal parts.
+    fn split_keys(&self, table: TableId, n: usize) -> Result<Vec<Vec<u8>>, Error>;
 }
 
 impl Reader for Snapshot {
@@ -74,6 +83,19 @@ impl Reader for Snapshot {
         counts: &Arc<ScanCounts>,
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
         Snapshot::points_counted(self, table, requests, projection, counts)
+    }
+
+    fn sorted_points(
+        &self,
+        table: TableId,
+        projection: &[ColumnId],
+        counts: &Arc<ScanCounts>,
+    ) -> Result<SortedPoints, Error> {
+        Snapshot::sorted_points(self, table, projection, Some(counts))
+    }
+
+    fn split_keys(&self, table: TableId, n: usize) -> Result<Vec<Vec<u8>>, Error> {
+        Snapshot::split_keys(self, table, n)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Params, bounded_stream};
 use super::bound::Evaluation;
 use super::clause::Axis;
-use super::context::{QueryContext, ScanSettings, SessionClocks};
+use super::context::{LabelSettings, QueryContext, ScanSettings, SessionClocks};
 use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
 use super::functions::{TABLE_FUNCTIONS, TableFunction};
@@ -209,6 +209,10 @@ impl Session {
         let scan = ScanSettings {
             partitions: self.settings.partitions,
             rows_per_key_max: self.settings.rows_per_key_max,
+            labels: LabelSettings {
+                rows_max: self.settings.label_rows_max,
+                single_keys: self.settings.label_single_keys,
+            },
         };
         // What has a deadline is run where it can be left waiting.
         if shown.timeout.is_none() {

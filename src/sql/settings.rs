@@ -36,6 +36,10 @@ pub struct Settings {
     pub batch_rows: usize,
     /// Most interval rows of one key (rule B10).
     pub rows_per_key_max: usize,
+    /// Rows of the left side of a join by point in time that are answered at once, by each stream.
+    pub label_rows_max: usize,
+    /// Keys of so many rows that are looked up one by one in any case.
+    pub label_single_keys: usize,
     /// Caps on statements.
     pub limits: StatementLimits,
     /// Stack of the thread that plans, bytes.
@@ -52,6 +56,8 @@ impl Default for Settings {
             partitions: 2,
             batch_rows: 8_192,
             rows_per_key_max: 1_000_000,
+            label_rows_max: 16_384,
+            label_single_keys: 64,
             limits: StatementLimits::default(),
             stack_bytes: 256 << 20,
         }

@@ -246,6 +246,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    pub(super) fn parts(&self) -> (&Arc<View>, &Arc<Shared>) {
+        (&self.view, &self.shared)
+    }
+
     pub(super) fn view(&self) -> &View {
         &self.view
     }

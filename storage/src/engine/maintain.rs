@@ -18,7 +18,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// How much of what is flushed at once may be in memory before commits wait, in percent.
-const MEMORY_PERCENT_MAX: usize = 150;
+const MEMORY_PERCENT_MAX: usize = 200;
 /// Events that take as long to read from the log as the frame of one commit.
 const EVENTS_FOR_COMMIT: usize = 20;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
@@ -89,7 +89,8 @@ impl Shared {
         if memory_events(&view) + commits * EVENTS_FOR_COMMIT <= self.options.closing_events_max {
             return Ok(());
         }
-        self.flush()?;
+        // Somebody waits: what is left is not encoded now, but when it is merged.
+        self.flush_at(0, usize::MAX)?;
         self.merge(Merging::Closing).map(|_| ())
     }
 
@@ -158,18 +159,19 @@ impl Shared {
 
     /// Writes everything in memory to runs, one per table.
     pub fn flush(&self) -> Result<(), Error> {
-        self.flush_at(0)
+        self.flush_at(0, self.options.encoded_rows_min)
     }
 
-    /// The same, to runs of a level.
-    pub fn flush_at(&self, level: u8) -> Result<(), Error> {
+    /// The same, to runs of a level; those of level 0 are encoded if they have `encoded_rows_min` rows.
+    pub fn flush_at(&self, level: u8, encoded_rows_min: usize) -> Result<(), Error> {
         let mut manifest = locked(&self.manifest);
         let view = self.view();
         let mut written: Vec<(TableId, Vec<Arc<MemoryBatch>>, Arc<RunSource>)> = Vec::new();
         let mut next = manifest.clone();
         for (id, table) in view.tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
             let Some(meta) = view.catalog.tables.get(id) else { continue };
-            let run = self.write_memory(&view, meta, &table.memory, level)?;
+            let form = (level, encoded_rows_min);
+            let run = self.write_memory(&view, meta, &table.memory, form)?;
             written.push((*id, table.memory.clone(), run));
         }
         if written.is_empty() && next.flushed == view.commit.0 {
@@ -208,23 +210,23 @@ impl Shared {
         view: &View,
         meta: &TableMeta,
         memory: &[Arc<MemoryBatch>],
-        level: u8,
+        (level, encoded_rows_min): (u8, usize),
     ) -> Result<Arc<RunSource>, Error> {
         let schema = meta.schema();
         let mut inputs = Vec::with_capacity(memory.len());
-        let rows = memory.iter().map(|b| b.events).sum();
+        let rows: usize = memory.iter().map(|b| b.events).sum();
+        let format = if level == 0 && rows < encoded_rows_min { RunFormat::Ipc } else { RunFormat::Parquet };
         for batch in memory {
             inputs.push(MergeInput::batch(extend_batch(&batch.sorted()?.plain, &batch.schema, schema)?));
         }
-        self.write_run(view, meta, level, rows, inputs)
+        self.write_run(view, meta, (level, format), inputs)
     }
 
     fn write_run(
         &self,
         view: &View,
         meta: &TableMeta,
-        level: u8,
-        rows: usize,
+        (level, format): (u8, RunFormat),
         inputs: Vec<MergeInput>,
     ) -> Result<Arc<RunSource>, Error> {
         let schema = Arc::new(meta.schema().clone());
@@ -232,11 +234,6 @@ impl Shared {
         let order = EventOrder { ranks, system_declared: meta.system_declared };
         // Never given twice: a manifest that was stored in vain may name the run.
         let id = self.next_run.fetch_add(1, Ordering::SeqCst);
-        let format = if level == 0 && rows < self.options.encoded_rows_min {
-            RunFormat::Ipc
-        } else {
-            RunFormat::Parquet
-        };
         let spec = RunSpec { id, table: meta.id, format, level };
         let (disk, dir) = (self.components.disk.clone(), self.runs_dir());
         let written: RunMeta = merge_runs(&*disk, &dir, spec, &schema, order, inputs)?;
@@ -276,7 +273,7 @@ impl Shared {
         let level = chosen.iter().map(|r| r.meta().level).max().unwrap_or(0) + 1;
         let inputs = chosen.iter().map(|r| MergeInput::run(&r.reader, r.schema.clone()));
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        let written = self.write_run(&view, meta, level, usize::MAX, inputs);
+        let written = self.write_run(&view, meta, (level, RunFormat::Parquet), inputs);
         let mut manifest = locked(&self.manifest);
         let old: Vec<u64> = chosen.iter().map(|r| r.meta().id).collect();
         if !old.iter().all(|id| manifest.runs.iter().any(|r| r.id == *id)) {

@@ -13,6 +13,7 @@ mod manifest;
 mod memory;
 mod merging;
 mod open;
+mod point_scan;
 mod quarantine;
 mod rebuild;
 mod replay;
@@ -30,6 +31,7 @@ pub use api::{Engine, EngineOptions, OpenMode, Snapshot};
 pub use catalog::{Catalog, CatalogChange, CommitInfo, Origin, SourceInfo, Stream};
 pub use error::{Error, ErrorKind};
 pub use look_up::KeyLookUp;
+pub use point_scan::SortedPoints;
 pub use quarantine::{Resolutions, Resolved};
 pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,

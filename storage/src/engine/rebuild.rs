@@ -124,7 +124,8 @@ impl Shared {
         let tables = fresh.view.tables.clone();
         for (id, table) in tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
             let Some(meta) = fresh.view.catalog.tables.get(id) else { continue };
-            let run = self.write_memory(&fresh.view, meta, &table.memory, fresh.level)?;
+            let form = (fresh.level, self.options.encoded_rows_min);
+            let run = self.write_memory(&fresh.view, meta, &table.memory, form)?;
             fresh.written.push(run.clone());
             let mut table = (**table).clone();
             table.memory.clear();

@@ -72,7 +72,7 @@ impl Shared {
         drop(manifest);
         // What the log has given up goes to runs that are its only copy.
         let shrunk = self.segments().list()?.iter().any(|s| s.shrunk);
-        self.flush_at(u8::from(shrunk))?;
+        self.flush_at(u8::from(shrunk), self.options.encoded_rows_min)?;
         self.remove_runs(old)
     }
 

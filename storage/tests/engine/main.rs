@@ -8,6 +8,7 @@ mod hook;
 mod keyed;
 mod merging;
 mod model;
+mod passes;
 mod power;
 mod readers;
 mod rebuild;

@@ -17,6 +17,7 @@ fn check(engine: &Engine, model: &Model, state: &str) {
 
 fn check_snapshot(snapshot: &Snapshot, model: &Model, state: &str) {
     let columns = model.columns as usize;
+    let mut asked = Vec::new();
     let before = |breaks: Vec<i64>| breaks.first().map(|b| b - 1).into_iter().chain(breaks).chain([FOREVER]);
     for commit in [1, 2, 3] {
         for valid in before(model.valid_breaks()) {
@@ -26,10 +27,16 @@ fn check_snapshot(snapshot: &Snapshot, model: &Model, state: &str) {
                 assert_eq!(rows(snapshot, columns, valid, system, commit), expected, "scan, {at}");
                 let bounds = Bounds { valid, system, commit: CommitSeq(commit) };
                 assert_eq!(looked_up(snapshot, &model.keys(), bounds, columns), expected, "points, {at}");
+                asked.extend(model.keys().into_iter().chain([EXTRA_KEY as u32]).map(|key| (key, bounds)));
             }
         }
         let expected = expected_intervals(model, commit);
         assert_eq!(intervals(snapshot, columns, commit), expected, "intervals, {state}, commit {commit}");
+    }
+    let expected: Vec<_> = asked.iter().map(|(key, bounds)| expected_row(model, *key, *bounds)).collect();
+    for (piece, singles) in [(1, false), (5, false), (5, true), (usize::MAX, false)] {
+        let found = passed(snapshot, &asked, piece, singles, columns);
+        assert_eq!(found, expected, "{state}, in pieces of {piece}, looked up: {singles}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! A model's changes in a real engine, on a simulated disk.
 
 use crate::hook::HookDisk;
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, BinaryArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use asofdb_storage::clock::{ManualClock, SeededEntropy};
 use asofdb_storage::disk::SimDisk;
@@ -198,8 +198,7 @@ pub fn rows(
 
 /// The same through point look-ups of each key.
 pub fn looked_up(snapshot: &Snapshot, keys: &[u32], bounds: Bounds, columns: usize) -> Vec<Vec<Option<i64>>> {
-    let key = |k: &u32| key_bytes([&Cell::Int(*k as i64)]);
-    let requests: Vec<PointRequest> = keys.iter().map(|k| PointRequest { key: key(k), bounds }).collect();
+    let requests: Vec<PointRequest> = keys.iter().map(|k| PointRequest { key: key(*k), bounds }).collect();
     let projection: Vec<ColumnId> = (0..=columns as u32).map(ColumnId).collect();
     let (_, batch) = snapshot.points(TABLE, &requests, &projection).expect("points");
     let mut found: Vec<_> = (0..batch.num_rows()).map(|row| ints(&batch, 0..columns + 1, row)).collect();
@@ -221,6 +220,38 @@ pub fn looked_up(snapshot: &Snapshot, keys: &[u32], bounds: Bounds, columns: usi
     assert_eq!(rows.next(), None, "{bounds:?}");
     found.sort();
     found
+}
+
+/// The answers to questions about keys, through passes of which each answers `piece` of them; all keys are
+/// looked up if `singles`, else none.
+pub fn passed(
+    snapshot: &Snapshot,
+    questions: &[(u32, Bounds)],
+    piece: usize,
+    singles: bool,
+    columns: usize,
+) -> Vec<Option<Vec<Option<i64>>>> {
+    let mut sorted: Vec<_> = questions.iter().enumerate().map(|(i, (k, b))| (key(*k), *b, i)).collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0));
+    let projection: Vec<ColumnId> = (0..=columns as u32).map(ColumnId).collect();
+    let points = snapshot.sorted_points(TABLE, &projection, None).expect("points");
+    let mut points = points.looking_up(if singles { usize::MAX } else { 0 });
+    let mut found = vec![None; questions.len()];
+    for piece in sorted.chunks(piece) {
+        let keys = BinaryArray::from_iter_values(piece.iter().map(|(key, ..)| key));
+        let bounds: Vec<Bounds> = piece.iter().map(|(_, bounds, _)| *bounds).collect();
+        let (numbers, batch) = points.answer(&keys, &bounds).expect("an answer");
+        assert_eq!(numbers.len(), batch.num_rows(), "a row for each number");
+        assert!(numbers.is_sorted_by(|a, b| a < b), "ascending: {numbers:?}");
+        for (row, number) in numbers.iter().enumerate() {
+            found[piece[*number as usize].2] = Some(ints(&batch, 0..columns + 1, row));
+        }
+    }
+    found
+}
+
+fn key(key: u32) -> Vec<u8> {
+    key_bytes([&Cell::Int(key as i64)])
 }
 
 /// The same through a scan of those keys.
@@ -272,11 +303,16 @@ pub fn expected_intervals(model: &Model, commit: u64) -> Vec<Shown> {
 
 /// What the model says of rows at a point.
 pub fn expected_rows(model: &Model, valid: i64, system: i64, commit: u64) -> Vec<Vec<Option<i64>>> {
-    let row = |key: &u32| {
-        let image = model.row(*key, (valid != FOREVER).then_some(valid), system, commit)?;
-        Some(std::iter::once(Some(*key as i64)).chain(image.into_values().map(ModelCell::shown)).collect())
-    };
-    let mut rows: Vec<Vec<Option<i64>>> = model.keys().iter().filter_map(row).collect();
+    let bounds = Bounds { valid, system, commit: CommitSeq(commit) };
+    let mut rows: Vec<_> =
+        model.keys().into_iter().filter_map(|key| expected_row(model, key, bounds)).collect();
     rows.sort();
     rows
+}
+
+/// What the model says of the row of a key at a point.
+pub fn expected_row(model: &Model, key: u32, bounds: Bounds) -> Option<Vec<Option<i64>>> {
+    let valid = (bounds.valid != FOREVER).then_some(bounds.valid);
+    let image = model.row(key, valid, bounds.system, bounds.commit.0)?;
+    Some(std::iter::once(Some(key as i64)).chain(image.into_values().map(ModelCell::shown)).collect())
 }

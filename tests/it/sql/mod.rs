@@ -7,6 +7,7 @@ mod errors;
 mod explain;
 mod fixture;
 mod keyless;
+mod label_joins;
 mod leaves;
 mod limits;
 mod model;

@@ -89,7 +89,7 @@ fn ints(batch: &RecordBatch) -> Vec<Row> {
 }
 
 /// The numbers of an answer with the text of each row's last text column, sorted.
-fn answer(session: &Session, sql: &str) -> Vec<(String, Row)> {
+pub fn answer(session: &Session, sql: &str) -> Vec<(String, Row)> {
     let batches = RUNTIME.block_on(async { session.run(sql, &Params::none()).await?.collect().await });
     let batches = batches.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let mut rows = Vec::new();

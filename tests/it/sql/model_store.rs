@@ -106,11 +106,13 @@ fn encode(block: &mut RowBlock, change: &Change) {
 
 /// Rows at a point, by key; `FOREVER` is the latest.
 pub fn rows_at(model: &Model, valid: i64, system: i64, commit: u64) -> Vec<Row> {
-    let row = |key: u32| {
-        let image = model.row(key, (valid != FOREVER).then_some(valid), system, commit)?;
-        Some(std::iter::once(Some(key as i64)).chain(image.into_values().map(ModelCell::shown)).collect())
-    };
-    model.keys().into_iter().filter_map(row).collect()
+    model.keys().into_iter().filter_map(|key| row_at(model, key, valid, system, commit)).collect()
+}
+
+/// The row of a key at a point.
+pub fn row_at(model: &Model, key: u32, valid: i64, system: i64, commit: u64) -> Option<Row> {
+    let image = model.row(key, (valid != FOREVER).then_some(valid), system, commit)?;
+    Some(std::iter::once(Some(key as i64)).chain(image.into_values().map(ModelCell::shown)).collect())
 }
 
 /// Every interval row of every belief: its four times, and the row as SQL shows it, times included.

@@ -1,5 +1,7 @@
 //! The events of one key after the other, merged over all sources.
 
+mod seek;
+
 use super::gather::internal;
 use super::loaded::Loaded;
 use super::source::{BatchIter, SortedSource};
@@ -407,13 +409,6 @@ impl Groups {
         if self.slots.len() <= self.cursors.len() {
             return;
         }
-        let mut kept = Vec::with_capacity(self.cursors.len());
-        let mut origins = Vec::with_capacity(self.cursors.len());
-        for c in &mut self.cursors {
-            kept.push(self.slots[c.slot as usize].clone());
-            origins.push(self.origins[c.slot as usize].take());
-            c.slot = kept.len() as u32 - 1;
-        }
-        (self.slots, self.origins) = (kept, origins);
+        self.retire_but(&mut []);
     }
 }

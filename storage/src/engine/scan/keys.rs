@@ -28,18 +28,10 @@ impl KeyWalk {
     /// The events of the next key to visit; false at the end.
     pub fn next(&mut self, groups: &mut Groups, events: &mut Vec<Event>) -> Result<bool, Error> {
         let KeyWalk::Some { keys, next } = self else { return groups.next(events) };
-        while groups.next(events)? {
-            let key = groups.key_of(events);
-            while keys.get(*next).is_some_and(|k| k.as_slice() < key) {
-                *next += 1;
-            }
-            match keys.get(*next) {
-                None => return Ok(false),
-                Some(wanted) if wanted.as_slice() == key => {
-                    *next += 1;
-                    return Ok(true);
-                }
-                Some(_) => continue,
+        while let Some(key) = keys.get(*next) {
+            *next += 1;
+            if groups.seek(key, events)? {
+                return Ok(true);
             }
         }
         Ok(false)

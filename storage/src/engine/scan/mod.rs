@@ -20,6 +20,7 @@ mod rows;
 mod same;
 mod single;
 mod source;
+mod stored;
 mod tape;
 mod values;
 
@@ -30,5 +31,6 @@ pub(crate) use lineage::{Names, StoredTruncate, truncates_of_source};
 pub(crate) use look_up::PointReader;
 pub(crate) use open_rows::KeysOf;
 pub(crate) use plan::TableScan;
+pub(crate) use points::{PointScan, SINGLE_KEYS};
 pub(crate) use source::{BatchIter, RowReader, SortedSource, Traits};
 pub(crate) use tape::Tapes;

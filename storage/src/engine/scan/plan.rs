@@ -149,6 +149,12 @@ impl TableScan {
         Ok(parts)
     }
 
+    /// Up to `n - 1` ascending keys that divide all rows into about equal parts.
+    pub fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
+        let largest = self.sources.iter().max_by_key(|s| s.rows());
+        largest.map_or(Ok(Vec::new()), |s| s.split_keys(n))
+    }
+
     /// The rows of each source that hold one key.
     fn key_ranges(&self, key: &[u8]) -> Result<Vec<Range<usize>>, Error> {
         self.sources.iter().map(|s| s.find_key(key)).collect()

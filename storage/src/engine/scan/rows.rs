@@ -180,6 +180,17 @@ pub(crate) fn pick_newest(
     projection: &[ColumnId],
     picks: &mut Vec<(u32, u32)>,
 ) -> bool {
+    pick_newest_of(groups, events.iter(), qualifier, projection, picks)
+}
+
+/// As [`pick_newest`], where events that do not count may be left out.
+pub(crate) fn pick_newest_of<'e>(
+    groups: &Groups,
+    events: impl Iterator<Item = &'e Event>,
+    qualifier: &Qualifier,
+    projection: &[ColumnId],
+    picks: &mut Vec<(u32, u32)>,
+) -> bool {
     let mut left = usize::MAX;
     for e in events {
         let (batch, row) = (groups.loaded(e.slot), e.row as usize);

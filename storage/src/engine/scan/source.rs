@@ -80,3 +80,24 @@ pub(crate) trait RowReader: Debug + Send + Sync {
     /// Some rows; `known` has the columns of them that were said to be known, and may be left out if none were.
     fn rows(&self, rows: Range<usize>, known: Option<&RecordBatch>) -> Result<RecordBatch, Error>;
 }
+
+impl Traits {
+    /// What the rows of any of some sources may hold.
+    pub fn of_all(all: &[Traits]) -> Traits {
+        fn span<T: Ord + Copy>(all: &[Traits], of: impl Fn(&Traits) -> (T, T), none: T) -> (T, T) {
+            let least = all.iter().map(|t| of(t).0).min();
+            (least.unwrap_or(none), all.iter().map(|t| of(t).1).max().unwrap_or(none))
+        }
+        let any = |f: fn(&Traits) -> bool| all.iter().any(f);
+        Traits {
+            valid_from: span(all, |t| t.valid_from, 0),
+            system: span(all, |t| t.system, 0),
+            commit: span(all, |t| t.commit, 0),
+            bounded: any(|t| t.bounded),
+            partial: any(|t| t.partial),
+            moves: any(|t| t.moves),
+            ties: any(|t| t.ties),
+            leaves: any(|t| t.leaves),
+        }
+    }
+}
