@@ -243,6 +243,25 @@ fn debezium_json_is_decoded_as_expected() {
     }
 }
 
+/// Sets of formats whose messages say everything that decoding takes, of these folders.
+const ENVELOPES: &[&str] = &["maxwell"];
+
+#[test]
+fn envelopes_are_decoded_as_expected() {
+    let Some(corpus) = corpus() else { return };
+    for folder in ENVELOPES {
+        for path in files(&corpus.join(folder)) {
+            let name = path.file_name().expect("name").to_string_lossy().into_owned();
+            let expected = expected_of(&path);
+            let outcome = run(&path, FormatOptions::default(), &expected);
+            assert_eq!(outcome.quarantined, [], "{name}");
+            assert_eq!(outcome.counts, counts(&expected["counts"]), "{name}");
+            assert_eq!(outcome.ignored, counts(&expected["ignored"]), "{name}");
+            check_rows(&name, &outcome, &expected);
+        }
+    }
+}
+
 #[test]
 fn plain_files_are_decoded_as_expected() {
     let Some(corpus) = corpus() else { return };

@@ -1,6 +1,7 @@
 //! One decoder for all formats that come as messages.
 
 use super::debezium_json::DebeziumJson;
+use super::maxwell::Maxwell;
 use super::plain_json::PlainJson;
 use super::{Format, FormatOptions};
 use crate::change::{Message, Sink};
@@ -16,6 +17,7 @@ pub struct Decoder {
 #[allow(clippy::large_enum_variant, reason = "one a source")]
 enum State {
     Debezium(DebeziumJson),
+    Maxwell(Maxwell),
     Json(PlainJson),
 }
 
@@ -25,6 +27,7 @@ impl Decoder {
     pub fn new(format: Format, options: FormatOptions) -> Option<Decoder> {
         let state = match format {
             Format::DebeziumJson => State::Debezium(DebeziumJson::default()),
+            Format::Maxwell => State::Maxwell(Maxwell::default()),
             Format::Json => State::Json(PlainJson::default()),
             Format::Csv | Format::Parquet => return None,
         };
@@ -35,6 +38,7 @@ impl Decoder {
     pub fn decode(&mut self, message: &Message<'_>, sink: &mut Sink<'_>) {
         match &mut self.state {
             State::Debezium(debezium) => debezium.decode(&self.options, message, sink),
+            State::Maxwell(maxwell) => maxwell.decode(&self.options, message, sink),
             State::Json(json) => json.decode(&self.options, message, sink),
         }
     }

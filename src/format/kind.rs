@@ -1,6 +1,6 @@
 //! The formats by name, and telling them by content.
 
-use super::json::{self, Raw};
+use super::{debezium_json, maxwell};
 use std::fmt;
 
 /// A format that can be read.
@@ -9,6 +9,8 @@ use std::fmt;
 pub enum Format {
     /// Debezium's envelope as JSON, with or without embedded schemas.
     DebeziumJson,
+    /// Maxwell's JSON.
+    Maxwell,
     /// One JSON object a message.
     Json,
     /// Comma-separated values.
@@ -19,10 +21,16 @@ pub enum Format {
 
 const NAMES: &[(&str, Format)] = &[
     ("debezium-json", Format::DebeziumJson),
+    ("maxwell", Format::Maxwell),
     ("json", Format::Json),
     ("csv", Format::Csv),
     ("parquet", Format::Parquet),
+];
+
+/// Other names that people use.
+const ALIASES: &[(&str, Format)] = &[
     ("debezium", Format::DebeziumJson),
+    ("maxwell-json", Format::Maxwell),
     ("ndjson", Format::Json),
     ("jsonl", Format::Json),
     ("plain", Format::Json),
@@ -34,7 +42,6 @@ const PLANNED: &[&str] = &[
     "debezium-avro",
     "debezium-flat",
     "debezium-mongodb",
-    "maxwell",
     "canal",
     "ticdc",
     "ogg",
@@ -48,6 +55,13 @@ const PLANNED: &[&str] = &[
     "fivetran",
 ];
 
+/// Whether the text of a message is an envelope.
+type LooksLike = fn(&str) -> bool;
+
+/// Envelopes by what tells them from others; none of these looks at names of columns.
+const ENVELOPES: &[(Format, LooksLike)] =
+    &[(Format::DebeziumJson, debezium_json::looks_like), (Format::Maxwell, maxwell::looks_like)];
+
 impl Format {
     /// The name used in options and messages.
     pub fn name(self) -> &'static str {
@@ -56,23 +70,19 @@ impl Format {
 
     /// Names of all formats, for help.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES[..4].iter().map(|(name, _)| *name)
+        NAMES.iter().map(|(name, _)| *name)
     }
 
-    /// The format of messages that begin like this one: an envelope of Debezium, or plain JSON.
+    /// The format of a message, from its envelope alone; plain JSON where there is none that is known.
     pub fn of_message(value: &[u8]) -> Format {
-        let envelope = |text: &str| {
-            let has = |name| json::member(text, name).is_some();
-            let source = matches!(json::member(text, "source"), Some(Raw::Nested { .. }));
-            has("op") && (has("before") || has("after") || source)
-                || source && (has("ddl") || has("historyRecord") || has("tableChanges"))
-        };
         let Ok(text) = std::str::from_utf8(value) else { return Format::Json };
-        let inner = match json::member(text, "payload") {
-            Some(Raw::Nested { text, .. }) if text.starts_with('{') => text,
-            _ => text,
-        };
-        if envelope(text) || envelope(inner) { Format::DebeziumJson } else { Format::Json }
+        let known = ENVELOPES.iter().find(|(_, looks_like)| looks_like(text));
+        known.map_or(Format::Json, |(format, _)| *format)
+    }
+
+    /// The format of a record of Kafka: some show in its key only.
+    pub fn of_record(_key: Option<&[u8]>, value: Option<&[u8]>) -> Format {
+        value.map_or(Format::Json, Format::of_message)
     }
 }
 
@@ -97,10 +107,11 @@ impl std::str::FromStr for Format {
 
     fn from_str(name: &str) -> Result<Format, UnknownFormat> {
         let lower = name.to_ascii_lowercase();
-        if let Some((_, format)) = NAMES.iter().find(|(n, _)| *n == lower) {
+        let mut all = NAMES.iter().chain(ALIASES);
+        if let Some((_, format)) = all.find(|(n, _)| *n == lower) {
             return Ok(*format);
         }
-        let known = NAMES.iter().map(|(name, _)| *name);
+        let known = NAMES.iter().chain(ALIASES).map(|(name, _)| *name);
         let near = crate::near::nearest(&lower, known).filter(|_| !PLANNED.contains(&lower.as_str()));
         let all = Format::names().collect::<Vec<_>>().join(", ");
         let hint = match near {

@@ -8,6 +8,7 @@ pub mod options;
 pub(crate) mod parquet;
 pub mod time_text;
 
+mod block;
 mod csv;
 mod debezium_json;
 mod declare;
@@ -16,8 +17,10 @@ pub(crate) mod fields;
 mod infer;
 mod kind;
 mod layout;
+mod maxwell;
 mod plain_json;
 mod roles;
+mod row_buffer;
 pub(crate) mod scratch;
 mod swar;
 

@@ -76,8 +76,7 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
     let container = if first.starts_with(b"[") { Container::Array } else { Container::Lines };
     let format = declared.unwrap_or_else(|| match container {
         Container::Array => Format::of_message(first_element(head)),
-        _ if lines().any(|l| Format::of_message(l) == Format::DebeziumJson) => Format::DebeziumJson,
-        _ => Format::Json,
+        _ => lines().map(Format::of_message).find(|f| *f != Format::Json).unwrap_or(Format::Json),
     });
     (container, format)
 }
@@ -86,12 +85,13 @@ fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Format {
     let (mut format, mut dump) = (Format::Json, Kdump::default());
     for line in lines {
         dump.read(line, &mut |record| {
-            if let Ok((record, _)) = record
-                && record.value.is_some_and(|v| Format::of_message(v) == Format::DebeziumJson)
-            {
-                format = Format::DebeziumJson;
+            if let Ok((record, _)) = record {
+                format = Format::of_record(record.key, record.value);
             }
         });
+        if format != Format::Json {
+            break;
+        }
     }
     format
 }

@@ -252,8 +252,8 @@ fn unknown_formats_are_refused_with_near_names() {
     let error = "jsn".parse::<Format>().expect_err("unknown");
     assert_eq!(error.to_string(), "format jsn is not supported yet");
     assert!(error.hint.starts_with("did you mean json?"), "{}", error.hint);
-    let error = "maxwell".parse::<Format>().expect_err("planned");
-    assert_eq!(error.hint, "the formats are debezium-json, json, csv, parquet");
+    let error = "airbyte".parse::<Format>().expect_err("planned");
+    assert!(error.hint.starts_with("the formats are debezium-json, "), "{}", error.hint);
     assert_eq!("ndjson".parse(), Ok(Format::Json));
 }
 

@@ -38,7 +38,7 @@ fn take(store: &Memory, file: &Path, options: &IntakeOptions) -> IntakeReport {
 }
 
 /// Keys of value-only files, from the expected answer.
-fn with_keys(mut options: IntakeOptions, expected: &Json) -> IntakeOptions {
+pub fn with_keys(mut options: IntakeOptions, expected: &Json) -> IntakeOptions {
     for (table, t) in expected["tables"].as_object().unwrap() {
         let columns: Vec<&str> = t["key"].as_array().unwrap().iter().filter_map(Json::as_str).collect();
         if !columns.is_empty() {
@@ -156,7 +156,7 @@ fn options(build: impl FnOnce(&mut IntakeOptions)) -> IntakeOptions {
     options
 }
 
-fn check(file: &Path, options: &IntakeOptions, expected: &Json) -> Vec<String> {
+pub fn check(file: &Path, options: &IntakeOptions, expected: &Json) -> Vec<String> {
     let mut out = Vec::new();
     for batch in [400_000, 1, 3] {
         let store = Memory::default();
@@ -174,7 +174,7 @@ fn check(file: &Path, options: &IntakeOptions, expected: &Json) -> Vec<String> {
     out.into_iter().map(|f| format!("{}: {f}", file.display())).collect()
 }
 
-fn assert_none(faults: Vec<String>) {
+pub fn assert_none(faults: Vec<String>) {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
@@ -213,10 +213,17 @@ pub fn plain_options() -> [(&'static str, IntakeOptions); 4] {
     ]
 }
 
-pub fn debezium_sets(dir: &Path) -> Vec<(PathBuf, IntakeOptions)> {
+/// The sets of a folder: what has an expected answer beside it.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
-    files.retain(|f| f.extension().is_some_and(|e| e == "jsonl"));
+    files.retain(|f| Path::new(&format!("{}.expected.json", f.display())).exists());
     files.sort();
+    assert!(!files.is_empty(), "no sets in {}", dir.display());
+    files
+}
+
+pub fn debezium_sets(dir: &Path) -> Vec<(PathBuf, IntakeOptions)> {
+    let files = files(dir);
     assert!(files.len() > 20);
     let with_options = |file: PathBuf| {
         let expected = expected(&file);

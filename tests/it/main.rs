@@ -2,8 +2,11 @@
 
 mod bench;
 mod corpus;
+mod corpus_detect;
+mod corpus_mysql;
 mod expect;
 mod export;
+mod format_docs;
 mod gap;
 mod intake;
 mod memory;

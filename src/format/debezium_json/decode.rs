@@ -1,11 +1,12 @@
 //! Envelopes to changes.
 
 use super::cell::cell;
-use super::origin::{Block, Origin, origin};
+use super::origin::{Origin, origin};
 use super::parts::{Parts, list};
 use super::schema::{Fields, Schema, SchemaCache};
-use super::table::{Topics, table_name};
+use super::table::Topics;
 use crate::change::{Change, Column, Decoded, Message, Numbered, Previous, Sink};
+use crate::format::block::{Block, table_name, unique};
 use crate::format::declare::{self, Envelope, View};
 use crate::format::fields::{Reject, columns, shortened};
 use crate::format::json::{self, Member, Raw, RawText};
@@ -371,17 +372,6 @@ fn transaction<'a>(block: &Block<'_, 'a>, scratch: &mut Scratch<'a>) -> Option<&
         Raw::Number(t) => Some(t),
         _ => None,
     }
-}
-
-fn unique(members: &[Member<'_>], at: usize) -> Result<(), Reject> {
-    for (i, m) in members.iter().enumerate().take(64) {
-        if members[..i].iter().any(|o| o.name.text == m.name.text) {
-            return Err(
-                Reject::new(format!("the member `{}` comes twice", shortened(m.name.text))).at(at + m.at)
-            );
-        }
-    }
-    Ok(())
 }
 
 /// Messages of the connector that are about no row.

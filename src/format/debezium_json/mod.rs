@@ -10,7 +10,22 @@ mod table;
 
 pub use decode::DebeziumJson;
 
-use super::json::RawText as Text;
+use super::json::{self, Raw};
+
+/// Whether a message is an envelope, wrapped or not.
+pub fn looks_like(text: &str) -> bool {
+    let envelope = |text: &str| {
+        let has = |name| json::member(text, name).is_some();
+        let source = matches!(json::member(text, "source"), Some(Raw::Nested { .. }));
+        has("op") && (has("before") || has("after") || source)
+            || source && (has("ddl") || has("historyRecord") || has("tableChanges"))
+    };
+    let inner = match json::member(text, "payload") {
+        Some(Raw::Nested { text, .. }) if text.starts_with('{') => text,
+        _ => text,
+    };
+    envelope(text) || envelope(inner)
+}
 
 #[cfg(test)]
 mod quick_tests;

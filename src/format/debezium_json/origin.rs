@@ -1,8 +1,9 @@
 //! The `source` block: table, times, and the position in the source's log.
 
-use super::Text;
-use crate::change::{SourceRef, Times, Token};
-use crate::format::json::{Member, Raw};
+use crate::change::{SourceRef, Token};
+use crate::format::block::Block;
+use crate::format::json::Member;
+use crate::format::json::Raw;
 use crate::format::scratch::Scratch;
 use std::fmt::Write;
 
@@ -19,50 +20,6 @@ pub struct Origin<'a> {
     pub token: Option<Token<'a>>,
     /// Transaction.
     pub transaction_id: Option<&'a str>,
-}
-
-/// The members of an object by name, resolved where they are texts.
-pub struct Block<'m, 'a>(pub &'m [Member<'a>]);
-
-impl<'a> Block<'_, 'a> {
-    /// The value of a member.
-    pub fn raw(&self, name: &str) -> Option<Raw<'a>> {
-        self.0.iter().find(|m| m.name.text == name).map(|m| m.value)
-    }
-
-    /// A text that is not empty.
-    pub fn text(&self, name: &str, scratch: &mut Scratch<'a>) -> Option<&'a str> {
-        match self.raw(name)? {
-            Raw::Text(t) => Some(t.resolve(scratch)).filter(|t| !t.is_empty()),
-            _ => None,
-        }
-    }
-
-    /// An integer, also one in quotes.
-    pub fn integer(&self, name: &str) -> Option<i64> {
-        self.digits(name)?.parse().ok()
-    }
-
-    /// The text of a number, also one in quotes.
-    fn digits(&self, name: &str) -> Option<&'a str> {
-        match self.raw(name)? {
-            Raw::Number(text) | Raw::Text(Text { text, escaped: false }) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// A time from the members `<prefix>us`, `<prefix>ms`, `<prefix>ns`; 0 is none.
-    pub fn time(&self, us: &str, ms: &str, ns: &str) -> Option<i64> {
-        let us = self.integer(us).filter(|t| *t != 0);
-        let ms = || self.integer(ms).filter(|t| *t != 0).and_then(|t| t.checked_mul(1_000));
-        let ns = || self.integer(ns).filter(|t| *t != 0).map(|t| t.div_euclid(1_000));
-        us.or_else(ms).or_else(ns)
-    }
-
-    /// The outer times of an envelope.
-    pub fn times(&self, source: Option<i64>, broker: Option<i64>) -> Times {
-        Times { source, connector: self.time("ts_us", "ts_ms", "ts_ns"), broker }
-    }
 }
 
 /// Reads the `source` block.

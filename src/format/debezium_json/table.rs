@@ -1,22 +1,10 @@
-//! Names of tables.
+//! Tables of topics.
 
-use crate::change::SourceRef;
 use crate::format::scratch::Scratch;
 use std::collections::HashMap;
 
 /// Topics whose table is remembered.
 const TOPICS_MAX: usize = 10_000;
-
-/// `schema.table`, or `db.table` where the source has no schemas.
-pub fn table_name<'a>(source: &SourceRef<'a>, scratch: &mut Scratch<'a>) -> Option<&'a str> {
-    let table = source.table?;
-    let Some(space) = source.schema.or(source.db) else { return Some(table) };
-    Some(scratch.put_str(|out| {
-        out.push_str(space);
-        out.push('.');
-        out.push_str(table);
-    }))
-}
 
 /// Which table the messages of a topic belong to, for messages that do not say: tombstones. Learned
 /// from the topic's events; before those, the last two parts of the topic's name.

@@ -1,0 +1,44 @@
+//! Every set of the corpus is taken for what it is.
+
+use crate::corpus::{corpus, files};
+use asofdb::source::{FileOptions, FileSource, Notice};
+use std::path::Path;
+
+/// Folders of the corpus and the format that their files are found to have. Of files that are listed
+/// with their names, another one.
+const SETS: &[(&str, &str)] = &[
+    ("debezium-json", "debezium-json"),
+    ("dirty", "debezium-json"),
+    ("maxwell", "maxwell"),
+    ("plain", "json"),
+    ("plain/csv_sequence_numbers.csv", "csv"),
+    ("bitemporal", "json"),
+];
+
+fn format_of(file: &Path) -> String {
+    let inputs = [file.to_string_lossy().into_owned()];
+    let mut source = FileSource::open(&inputs, FileOptions::default(), Vec::new()).unwrap();
+    source.read(1, &mut |_, _| {}).unwrap();
+    let found = source.take_notices().into_iter().find_map(|n| match n {
+        Notice::Detected { format, .. } => Some(format.to_string()),
+        _ => None,
+    });
+    found.unwrap_or_default()
+}
+
+#[test]
+fn every_set_is_taken_for_what_it_is() {
+    let Some(corpus) = corpus() else { return };
+    let mut wrong = Vec::new();
+    for (folder, format) in SETS.iter().filter(|(path, _)| !path.contains('/')) {
+        for file in files(&corpus.join(folder)) {
+            let own = |(path, _): &&(&str, &str)| path.contains('/') && file.ends_with(path);
+            let wanted = SETS.iter().find(own).map_or(*format, |(_, format)| *format);
+            let found = format_of(&file);
+            if found != wanted {
+                wrong.push(format!("{}: {found}, not {wanted}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
