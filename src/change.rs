@@ -57,6 +57,9 @@ pub struct Change<'a> {
     pub tombstone: bool,
     /// Where the event stands in the log of its source; `None` if there is none that is usable.
     pub token: Option<Token<'a>>,
+    /// At that position the source has at most one event of a key and an operation, so that a second one is
+    /// a repeat wherever it stands.
+    pub one_per_key: bool,
     /// The source's transaction.
     pub transaction_id: Option<&'a str>,
     /// What the envelope says of the source.
@@ -84,6 +87,7 @@ impl<'a> Change<'a> {
             snapshot: false,
             tombstone: false,
             token: None,
+            one_per_key: false,
             transaction_id: None,
             source: SourceRef::default(),
             headers: &[],

@@ -58,6 +58,9 @@ pub struct IntakeOptions {
     pub zone: Option<String>,
     /// Text that means NULL in CSV files.
     pub null_text: Option<String>,
+    /// Names of the columns of CSV files without a header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<Vec<String>>,
     /// Name of the stream; gives standard input an identity (rule C1).
     pub source_name: Option<String>,
     /// Keep each message as it came in the history.
@@ -186,6 +189,7 @@ impl IntakeOptions {
             columns: first(&other.columns, &self.columns),
             zone: first(&other.zone, &self.zone),
             null_text: first(&other.null_text, &self.null_text),
+            header: first(&other.header, &self.header),
             source_name: first(&other.source_name, &self.source_name),
             keep_raw: other.keep_raw || self.keep_raw,
             strict: other.strict,
@@ -214,6 +218,7 @@ impl IntakeOptions {
                 return Err(Error::usage(format!("{option} must not be empty or hold NUL")));
             }
         }
+        self.validate_header()?;
         self.validate_keys()?;
         self.validate_op_words()?;
         self.format_options().map(|_| ())
@@ -256,8 +261,22 @@ impl IntakeOptions {
             columns: self.columns.as_ref().map_or(ColumnChoice::All, Columns::choice),
             zone: self.zone.as_ref().map(zone).transpose()?,
             null_text: self.null_text.clone(),
+            header: self.header.clone(),
             ..defaults
         })
+    }
+
+    fn validate_header(&self) -> Result<()> {
+        let names = self.header.as_deref().unwrap_or(&[]);
+        for (i, name) in names.iter().enumerate() {
+            if name.is_empty() {
+                return Err(Error::usage("--header has an empty column name"));
+            }
+            if names[..i].contains(name) {
+                return Err(Error::usage(format!("--header names column {name} twice")));
+            }
+        }
+        Ok(())
     }
 
     fn validate_keys(&self) -> Result<()> {

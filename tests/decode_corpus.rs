@@ -79,6 +79,13 @@ impl Outcome {
         }
         Self::count(&mut self.counts, kind_of(c.op));
         let rows = self.tables.entry(table).or_default();
+        let before = |name: &String| c.before.iter().find(|c| c.name == *name).map(|c| text(&c.cell));
+        if c.op == Op::Update
+            && let Some(before) = names.iter().map(before).collect::<Option<Vec<_>>>().map(|k| k.join("|"))
+            && before != key
+        {
+            rows.remove(&before);
+        }
         if c.op == Op::Delete {
             self.ended.insert(at, c.tombstone);
             rows.remove(&key);
@@ -243,17 +250,21 @@ fn debezium_json_is_decoded_as_expected() {
     }
 }
 
-/// Sets of formats whose messages say everything that decoding takes, of these folders.
-const ENVELOPES: &[&str] = &["maxwell"];
+/// Folders of formats whose messages say everything that decoding takes.
+const ENVELOPES: &[&str] = &["maxwell", "canal"];
+/// Left to `tests/it/corpus_mysql.rs`: the answer of one leaves labels and geometries as they are sent, a key
+/// of the other is a JSON document, which is no text to compare.
+const LEFT_OUT: [&str; 2] = ["mysql_all_types.jsonl", "type_encodings.jsonl"];
 
 #[test]
 fn envelopes_are_decoded_as_expected() {
     let Some(corpus) = corpus() else { return };
     for folder in ENVELOPES {
-        for path in files(&corpus.join(folder)) {
+        let left_out = |f: &PathBuf| LEFT_OUT.iter().any(|name| f.ends_with(name));
+        for path in files(&corpus.join(folder)).iter().filter(|f| !left_out(f)) {
             let name = path.file_name().expect("name").to_string_lossy().into_owned();
-            let expected = expected_of(&path);
-            let outcome = run(&path, FormatOptions::default(), &expected);
+            let expected = expected_of(path);
+            let outcome = run(path, FormatOptions::default(), &expected);
             assert_eq!(outcome.quarantined, [], "{name}");
             assert_eq!(outcome.counts, counts(&expected["counts"]), "{name}");
             assert_eq!(outcome.ignored, counts(&expected["ignored"]), "{name}");

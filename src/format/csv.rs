@@ -113,7 +113,8 @@ impl Csv {
     }
 }
 
-fn trimmed(text: &str) -> &str {
+/// A record without its line break.
+pub(super) fn trimmed(text: &str) -> &str {
     let text = text.strip_suffix('\n').unwrap_or(text);
     text.strip_suffix('\r').unwrap_or(text)
 }
@@ -148,14 +149,14 @@ fn row<'a>(
 }
 
 /// A field as it stands in the record.
-struct Field<'a> {
+pub(super) struct Field<'a> {
     text: &'a str,
     quoted: bool,
 }
 
 impl<'a> Field<'a> {
     /// Its text, and whether it was quoted.
-    fn resolve(&self, scratch: &mut Scratch<'a>) -> (&'a str, bool) {
+    pub fn resolve(&self, scratch: &mut Scratch<'a>) -> (&'a str, bool) {
         if self.quoted && self.text.contains('"') {
             return (scratch.put_str(|out| out.push_str(&self.text.replace("\"\"", "\""))), true);
         }
@@ -163,14 +164,16 @@ impl<'a> Field<'a> {
     }
 }
 
-struct Fields<'a> {
+/// The fields of a record.
+pub(super) struct Fields<'a> {
     rest: Option<&'a str>,
     at: usize,
     delimiter: u8,
 }
 
 impl<'a> Fields<'a> {
-    fn new(text: &'a str, delimiter: u8) -> Fields<'a> {
+    /// Those of a record without its line break.
+    pub fn new(text: &'a str, delimiter: u8) -> Fields<'a> {
         Fields { rest: Some(text), at: 0, delimiter }
     }
 

@@ -1,6 +1,6 @@
 //! The formats by name, and telling them by content.
 
-use super::{debezium_json, maxwell};
+use super::{canal, debezium_json, maxwell, ticdc};
 use std::fmt;
 
 /// A format that can be read.
@@ -11,6 +11,12 @@ pub enum Format {
     DebeziumJson,
     /// Maxwell's JSON.
     Maxwell,
+    /// Canal's flat messages as JSON.
+    Canal,
+    /// TiCDC's canal-json and its open protocol.
+    Ticdc,
+    /// TiCDC's CSV.
+    TicdcCsv,
     /// One JSON object a message.
     Json,
     /// Comma-separated values.
@@ -22,6 +28,9 @@ pub enum Format {
 const NAMES: &[(&str, Format)] = &[
     ("debezium-json", Format::DebeziumJson),
     ("maxwell", Format::Maxwell),
+    ("canal", Format::Canal),
+    ("ticdc", Format::Ticdc),
+    ("ticdc-csv", Format::TicdcCsv),
     ("json", Format::Json),
     ("csv", Format::Csv),
     ("parquet", Format::Parquet),
@@ -31,6 +40,9 @@ const NAMES: &[(&str, Format)] = &[
 const ALIASES: &[(&str, Format)] = &[
     ("debezium", Format::DebeziumJson),
     ("maxwell-json", Format::Maxwell),
+    ("canal-json", Format::Canal),
+    ("ticdc-open", Format::Ticdc),
+    ("ticdc-canal-json", Format::Ticdc),
     ("ndjson", Format::Json),
     ("jsonl", Format::Json),
     ("plain", Format::Json),
@@ -42,8 +54,6 @@ const PLANNED: &[&str] = &[
     "debezium-avro",
     "debezium-flat",
     "debezium-mongodb",
-    "canal",
-    "ticdc",
     "ogg",
     "wal2json",
     "aws-dms",
@@ -59,8 +69,12 @@ const PLANNED: &[&str] = &[
 type LooksLike = fn(&str) -> bool;
 
 /// Envelopes by what tells them from others; none of these looks at names of columns.
-const ENVELOPES: &[(Format, LooksLike)] =
-    &[(Format::DebeziumJson, debezium_json::looks_like), (Format::Maxwell, maxwell::looks_like)];
+const ENVELOPES: &[(Format, LooksLike)] = &[
+    (Format::DebeziumJson, debezium_json::looks_like),
+    (Format::Maxwell, maxwell::looks_like),
+    (Format::Canal, canal::looks_like),
+    (Format::Ticdc, ticdc::looks_like),
+];
 
 impl Format {
     /// The name used in options and messages.
@@ -80,8 +94,16 @@ impl Format {
         known.map_or(Format::Json, |(format, _)| *format)
     }
 
+    /// The format of a file that begins with this record of CSV.
+    pub fn of_csv(record: &str) -> Format {
+        if ticdc::looks_like_csv(record) { Format::TicdcCsv } else { Format::Csv }
+    }
+
     /// The format of a record of Kafka: some show in its key only.
-    pub fn of_record(_key: Option<&[u8]>, value: Option<&[u8]>) -> Format {
+    pub fn of_record(key: Option<&[u8]>, value: Option<&[u8]>) -> Format {
+        if key.is_some_and(ticdc::looks_like_open) {
+            return Format::Ticdc;
+        }
         value.map_or(Format::Json, Format::of_message)
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod parquet;
 pub mod time_text;
 
 mod block;
+mod canal;
 mod csv;
 mod debezium_json;
 mod declare;
@@ -23,9 +24,11 @@ mod roles;
 mod row_buffer;
 pub(crate) mod scratch;
 mod swar;
+mod ticdc;
+mod tso;
 
 pub use csv::{Csv, RecordEnd, record_end};
-pub use decoder::Decoder;
+pub use decoder::{CsvDecoder, Decoder};
 pub use kind::{Format, UnknownFormat};
 pub use options::FormatOptions;
 

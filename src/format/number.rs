@@ -109,3 +109,10 @@ pub fn scaled(unscaled: i128, scale: i64) -> Option<Cell<'static>> {
     (unscaled.unsigned_abs() < 10u128.pow(DECIMAL_DIGITS_MAX as u32))
         .then_some(Cell::Decimal { unscaled, scale: 0 })
 }
+
+/// A number that was sent as digits, with the scale of its column if that loses nothing.
+pub fn rescaled(unscaled: i128, own: u8, scale: i64) -> Cell<'static> {
+    let more = u32::try_from(scale - own as i64).ok();
+    let wider = more.and_then(|m| unscaled.checked_mul(10i128.checked_pow(m)?));
+    wider.and_then(|n| scaled(n, scale)).unwrap_or(Cell::Decimal { unscaled, scale: own })
+}

@@ -37,6 +37,8 @@ pub struct RowHead<'a> {
     pub snapshot: bool,
     /// Usable log position.
     pub token: Option<Token<'a>>,
+    /// See [`Change::one_per_key`].
+    pub one_per_key: bool,
     /// The source's transaction.
     pub transaction_id: Option<&'a str>,
 }
@@ -52,6 +54,7 @@ impl<'a> RowHead<'a> {
             times: Times::default(),
             snapshot: false,
             token: None,
+            one_per_key: false,
             transaction_id: None,
         }
     }
@@ -184,7 +187,7 @@ impl<'a> RowBuffer<'a> {
         change.table = head.table;
         change.times = head.times;
         change.snapshot = head.snapshot;
-        change.token = head.token;
+        (change.token, change.one_per_key) = (head.token, head.one_per_key);
         change.transaction_id = head.transaction_id;
         change.source = head.source;
         self.end(change, filtered);

@@ -91,7 +91,7 @@ impl Batcher<'_> {
     fn token<'h>(&mut self, stream: usize, change: &Change<'h>, head: &mut EventHead<'h>) -> bool {
         let Some(token) = change.token else { return false };
         let s = &mut self.numbers.streams[stream];
-        if s.token == token.position {
+        if s.token == token.position && !change.one_per_key {
             s.state.token_count += 1;
         } else {
             s.token.clear();

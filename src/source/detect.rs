@@ -55,7 +55,7 @@ pub(super) fn looks_like_data(name: &str) -> bool {
 pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Container, Format) {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     match declared {
-        Some(Format::Csv) => return (Container::Csv, Format::Csv),
+        Some(format @ (Format::Csv | Format::TicdcCsv)) => return (Container::Csv, format),
         Some(Format::Parquet) => return (Container::Parquet, Format::Parquet),
         _ if head.starts_with(PARQUET) => return (Container::Parquet, Format::Parquet),
         _ => {}
@@ -66,7 +66,7 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
     let json_name = [".json", ".jsonl", ".ndjson"].iter().any(|e| base.ends_with(e));
     let first = lines().next().unwrap_or(b"");
     if declared.is_none() && !json_name && !matches!(first.first(), Some(b'{' | b'[' | b'n')) {
-        return (Container::Csv, Format::Csv);
+        return (Container::Csv, std::str::from_utf8(first).map_or(Format::Csv, Format::of_csv));
     }
     let dump =
         base.ends_with(".kdump.jsonl") || lines().any(|l| std::str::from_utf8(l).is_ok_and(Kdump::is_record));

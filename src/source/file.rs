@@ -8,7 +8,7 @@ use super::position::{HEAD_BYTES, Place, SourceError, SourcePosition};
 use crate::change::{Decoded, Fault, Message};
 use crate::format::json;
 use crate::format::parquet::ParquetRows;
-use crate::format::{Csv, Decoder, Format, FormatOptions, RecordEnd, record_end};
+use crate::format::{Csv, CsvDecoder, Decoder, Format, FormatOptions, RecordEnd, record_end};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -42,7 +42,7 @@ enum Body {
     Lines(Decoder),
     Kdump(Decoder, Kdump),
     Array(Decoder),
-    Csv(Csv, usize),
+    Csv(CsvDecoder, usize),
     Parquet(Box<ParquetRows>),
 }
 
@@ -111,10 +111,10 @@ impl OpenFile {
             Container::Array => Body::Array(decoder()?),
             Container::Csv => {
                 let (header, bytes, header_lines) =
-                    csv_header(&mut blocks, &options).map_err(|e| failed(&e))?;
+                    csv_header(&mut blocks, format, &options).map_err(|e| failed(&e))?;
                 header_bytes += bytes;
                 lines = lines.max(header_lines);
-                Body::Csv(Csv::new(header), options.message_bytes_max)
+                Body::Csv(CsvDecoder::new(format, header), options.message_bytes_max)
             }
             Container::Parquet => {
                 let file = parquet().map_err(|e| failed(&e))?;
@@ -379,9 +379,18 @@ fn kdump_line(
 }
 
 /// The names of the columns, and how many bytes and lines they took.
-fn csv_header(blocks: &mut Blocks, options: &FormatOptions) -> Result<(Vec<String>, usize, u64), String> {
+fn csv_header(
+    blocks: &mut Blocks,
+    format: Format,
+    options: &FormatOptions,
+) -> Result<(Vec<String>, usize, u64), String> {
     if let Some(names) = &options.header {
         return Ok((names.clone(), 0, 0));
+    }
+    if format == Format::TicdcCsv {
+        return Err(
+            "TiCDC's CSV has no header: --header names the columns, as in --header id,name".to_owned()
+        );
     }
     let mut limit = options.message_bytes_max;
     let end = csv_record(blocks, options.delimiter, &mut limit)?.unwrap_or(0);

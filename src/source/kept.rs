@@ -4,7 +4,7 @@ use super::file::PlacedSink;
 use super::kdump::Kdump;
 use super::position::Place;
 use crate::change::{Decoded, Message};
-use crate::format::{Csv, Decoder, Format, FormatOptions};
+use crate::format::{CsvDecoder, Decoder, Format, FormatOptions};
 use serde::{Deserialize, Serialize};
 
 /// How the messages of a file are read: what decoding one of them alone takes beside the options.
@@ -40,7 +40,7 @@ pub struct KeptMessages {
 enum Body {
     Message(Decoder),
     Record(Decoder, Kdump),
-    Csv(Csv),
+    Csv(CsvDecoder),
 }
 
 impl KeptMessages {
@@ -59,11 +59,13 @@ impl KeptMessages {
         let format = format.unwrap_or(reading.format);
         let mut options = options.clone();
         let body = match (format, reading.header) {
-            (Format::Csv, Some(header)) => {
+            (Format::Csv | Format::TicdcCsv, Some(header)) => {
                 options.delimiter = reading.delimiter.map_or(options.delimiter, |d| d as u8);
-                Body::Csv(Csv::new(header))
+                Body::Csv(CsvDecoder::new(format, header))
             }
-            (Format::Csv, None) => return Err("nothing is known of the header of its CSV file".into()),
+            (Format::Csv | Format::TicdcCsv, None) => {
+                return Err("nothing is known of the header of its CSV file".into());
+            }
             _ => {
                 let decoder = Decoder::new(format, options.clone());
                 let decoder = decoder.ok_or_else(|| format!("rows of {format} are not kept as they came"))?;

@@ -1,6 +1,7 @@
 //! Every set of the corpus is taken for what it is.
 
 use crate::corpus::{corpus, files};
+use asofdb::format::FormatOptions;
 use asofdb::source::{FileOptions, FileSource, Notice};
 use std::path::Path;
 
@@ -10,6 +11,11 @@ const SETS: &[(&str, &str)] = &[
     ("debezium-json", "debezium-json"),
     ("dirty", "debezium-json"),
     ("maxwell", "maxwell"),
+    ("canal", "canal"),
+    ("ticdc", "ticdc"),
+    ("ticdc/update_pk_is_update_column.csv", "ticdc-csv"),
+    ("ticdc/update_pk_split.csv", "ticdc-csv"),
+    ("ticdc/update_uk_delete_insert_same_ts.csv", "ticdc-csv"),
     ("plain", "json"),
     ("plain/csv_sequence_numbers.csv", "csv"),
     ("bitemporal", "json"),
@@ -17,7 +23,10 @@ const SETS: &[(&str, &str)] = &[
 
 fn format_of(file: &Path) -> String {
     let inputs = [file.to_string_lossy().into_owned()];
-    let mut source = FileSource::open(&inputs, FileOptions::default(), Vec::new()).unwrap();
+    // Files without a header are opened with names only.
+    let options = FormatOptions { header: Some(vec!["a".into()]), ..FormatOptions::default() };
+    let options = FileOptions { options, ..FileOptions::default() };
+    let mut source = FileSource::open(&inputs, options, Vec::new()).unwrap();
     source.read(1, &mut |_, _| {}).unwrap();
     let found = source.take_notices().into_iter().find_map(|n| match n {
         Notice::Detected { format, .. } => Some(format.to_string()),

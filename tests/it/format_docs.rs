@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Pages and the rows that their example leaves.
-const PAGES: &[(&str, usize)] = &[("debezium-json", 1), ("maxwell", 1)];
+const PAGES: &[(&str, usize)] = &[("debezium-json", 1), ("maxwell", 1), ("canal", 2), ("ticdc", 1)];
 
 /// The first console example of a page: files by name with their content, and the arguments of the intake.
 fn example(page: &str) -> (Vec<(String, String)>, Vec<String>) {

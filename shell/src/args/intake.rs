@@ -105,6 +105,9 @@ pub struct ContentArgs {
     /// Text that means NULL in CSV files
     #[arg(long, value_name = "TEXT")]
     pub null_text: Option<String>,
+    /// Names of the columns of CSV files without a header
+    #[arg(long, value_name = "COLS", value_delimiter = ',')]
+    pub header: Option<Vec<String>>,
 }
 
 /// How the intake runs.

@@ -34,12 +34,13 @@ fn every_intake_option_is_understood() {
         --default-op upsert --valid v:ms --valid-end e --tie-break p,q --system s --operation-id oid \
         --absent unchanged --ignore-null-updates all --delete-when d=1 --truncate-when t=1 --columns a,b \
         --zone Europe/Berlin --null-text NA --source-name n --keep-raw --strict --batch 10 \
-        --export-to out --export-every 30s --columns-to-update c";
+        --export-to out --export-every 30s --columns-to-update c --header x,y";
     let Some(Command::Ingest(args)) = parse(line).unwrap().command else { panic!("not ingest") };
     assert_eq!(args.places, ["s.asof", "a", "b"]);
     assert_eq!(args.key, ["id", "u:x,y"]);
     assert_eq!(args.operation.op_map, ["i=insert", "u=update"]);
     assert_eq!(args.time.tie_break, ["p", "q"]);
+    assert_eq!(args.content.header, Some(vec!["x".to_owned(), "y".to_owned()]));
     assert_eq!(args.flow.export_every, Some(Duration::from_secs(30)));
     assert!(args.flow.strict && args.flow.keep_raw);
 }

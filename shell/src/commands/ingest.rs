@@ -132,6 +132,7 @@ pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
         columns: maybe("--columns", &content.columns)?,
         zone: time.zone.clone(),
         null_text: content.null_text.clone(),
+        header: content.header.as_ref().map(|h| h.iter().map(|n| n.trim().to_owned()).collect()),
         source_name: flow.source_name.clone(),
         keep_raw: flow.keep_raw,
         strict: flow.strict,

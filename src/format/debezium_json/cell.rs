@@ -4,7 +4,7 @@
 use super::schema::Encoding;
 use crate::format::fields::{Reject, untyped_cell};
 use crate::format::json::{self, Raw, RawText};
-use crate::format::number::{exact, from_twos_complement, scaled};
+use crate::format::number::{exact, from_twos_complement, rescaled, scaled};
 use crate::format::scratch::Scratch;
 use crate::format::time_text::{self, TimeText};
 use asofdb_storage::value::Cell;
@@ -140,13 +140,6 @@ fn decimal<'a>(text: RawText<'a>, scale: i64, scratch: &mut Scratch<'a>) -> Opti
         Ok(unscaled) if !unscaled.is_empty() => unscaled_cell(&unscaled, scale, scratch),
         _ => exact(text).map(|(n, s)| rescaled(n, s, scale)),
     }
-}
-
-/// A number that was sent as digits, with the scale of its column if that loses nothing.
-fn rescaled(unscaled: i128, own: u8, scale: i64) -> Cell<'static> {
-    let more = u32::try_from(scale - own as i64).ok();
-    let wider = more.and_then(|m| unscaled.checked_mul(10i128.checked_pow(m)?));
-    wider.and_then(|n| scaled(n, scale)).unwrap_or(Cell::Decimal { unscaled, scale: own })
 }
 
 fn is_variable_scale(text: &str) -> bool {
