@@ -1,13 +1,12 @@
 //! CSV by RFC 4180: one record a message. Quotes say nothing about types, but an unquoted empty
 //! field is NULL and a quoted one is empty text.
 
-use super::declare;
+use super::dms::{DmsFile, Parts};
 use super::fields::Reject;
 use super::infer::text_cell;
 use super::options::FormatOptions;
 use super::scratch::{Scratch, ScratchBuffer};
 use crate::change::{Column, Decoded, Message, Sink};
-use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 
 /// Where the record at the start of some bytes ends.
@@ -51,16 +50,26 @@ pub fn record_end(bytes: &[u8], delimiter: u8) -> RecordEnd {
 pub struct Csv {
     header: Vec<String>,
     scratch: ScratchBuffer,
-    columns: Vec<Column<'static>>,
-    image: Vec<Column<'static>>,
-    ties: Vec<Cell<'static>>,
+    parts: Parts<'static>,
+    dms: Option<DmsFile>,
 }
 
 impl Csv {
     /// A decoder for records with these columns.
     pub fn new(header: Vec<String>) -> Csv {
-        let scratch = ScratchBuffer::default();
-        Csv { header, scratch, columns: Vec::new(), image: Vec::new(), ties: Vec::new() }
+        Csv { header, scratch: ScratchBuffer::default(), parts: Parts::default(), dms: None }
+    }
+
+    /// The same for records of a file that AWS DMS wrote.
+    pub fn of_dms(self, path: &str) -> Csv {
+        Csv { dms: Some(DmsFile::of_path(path)), ..self }
+    }
+
+    /// The records that follow are of the file at `path`.
+    pub fn set_path(&mut self, path: &str) {
+        if let Some(dms) = &mut self.dms {
+            *dms = DmsFile::of_path(path);
+        }
     }
 
     /// The names of the columns.
@@ -73,13 +82,9 @@ impl Csv {
     /// # Errors
     /// In words, if it is not UTF-8, not CSV, or names a column twice.
     pub fn header(record: &[u8], delimiter: u8) -> Result<Vec<String>, String> {
-        let text = std::str::from_utf8(record).map_err(|_| "the header is not UTF-8".to_owned())?;
-        let mut buffer = ScratchBuffer::default();
-        let mut scratch = buffer.scratch(text.len());
         let mut names: Vec<String> = Vec::new();
-        for (i, field) in Fields::new(trimmed(text), delimiter).enumerate() {
-            let (name, _) = field.map_err(|r| r.reason)?.resolve(&mut scratch);
-            let name = if name.is_empty() { format!("column{}", i + 1) } else { name.to_owned() };
+        for (i, name) in Csv::fields(record, delimiter)?.into_iter().enumerate() {
+            let name = if name.is_empty() { format!("column{}", i + 1) } else { name };
             if names.contains(&name) {
                 return Err(format!("the header names the column `{name}` twice"));
             }
@@ -88,28 +93,29 @@ impl Csv {
         Ok(names)
     }
 
+    /// The texts of a record's fields.
+    ///
+    /// # Errors
+    /// In words, if it is not UTF-8 or not CSV.
+    pub fn fields(record: &[u8], delimiter: u8) -> Result<Vec<String>, String> {
+        let text = std::str::from_utf8(record).map_err(|_| "the header is not UTF-8".to_owned())?;
+        let fields = Fields::new(trimmed(text), delimiter);
+        fields.map(|field| field.map(|f| f.unquoted()).map_err(|r| r.reason)).collect()
+    }
+
     /// Decodes one record, with or without its line break, and hands it to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
-        let Csv { header, scratch, columns, image, ties } = self;
+        let Csv { header, scratch, parts, dms } = self;
         let record = message.value.unwrap_or(&[]);
         let mut scratch = scratch.scratch(record.len());
-        let mut columns_now = recycle(std::mem::take(columns));
-        let mut image_now = recycle(std::mem::take(image));
-        let mut ties_now = recycle(std::mem::take(ties));
-        let change = row(options, header, record, &mut scratch, &mut columns_now).and_then(|()| {
-            declare::plain_change(options, message, &columns_now, &mut image_now, &mut ties_now, &mut scratch)
-        });
+        let mut p = std::mem::take(parts).recycled();
+        let row = row(options, header, record, &mut scratch, &mut p.columns);
+        let change = row.and_then(|()| p.change(dms.as_ref(), options, message, &mut scratch));
         match change {
-            Ok(None) => sink(Decoded::Changes(&[])),
-            Ok(Some((mut change, filtered))) => {
-                change.declared.ties = &ties_now;
-                change.fields = &columns_now;
-                change.image = if filtered { &image_now } else { &columns_now };
-                sink(Decoded::Changes(&[change]));
-            }
+            Ok(change) => p.hand_out(change, sink),
             Err(reject) => sink(Decoded::Quarantine(reject.fault())),
         }
-        (*columns, *image, *ties) = (recycle(columns_now), recycle(image_now), recycle(ties_now));
+        *parts = p.recycled();
     }
 }
 
@@ -155,6 +161,10 @@ pub(super) struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
+    fn unquoted(&self) -> String {
+        if self.quoted { self.text.replace("\"\"", "\"") } else { self.text.to_owned() }
+    }
+
     /// Its text, and whether it was quoted.
     pub fn resolve(&self, scratch: &mut Scratch<'a>) -> (&'a str, bool) {
         if self.quoted && self.text.contains('"') {

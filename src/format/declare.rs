@@ -241,7 +241,7 @@ fn decimal_micros(unscaled: i128, scale: u8, unit: super::options::TimeUnit) -> 
 }
 
 /// A wall-clock time in the declared zone; the earlier of two where clocks were set back.
-fn zoned(us: i64, options: &FormatOptions) -> Option<i64> {
+pub fn zoned(us: i64, options: &FormatOptions) -> Option<i64> {
     let Some(zone) = options.zone else { return Some(us) };
     let local = chrono::DateTime::from_timestamp_micros(us)?.naive_utc();
     let offset = zone.offset_from_local_datetime(&local).earliest()?.fix().local_minus_utc();

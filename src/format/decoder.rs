@@ -3,9 +3,12 @@
 use super::canal::Canal;
 use super::csv::Csv;
 use super::debezium_json::DebeziumJson;
+use super::dms::Dms;
 use super::maxwell::Maxwell;
+use super::ogg::Ogg;
 use super::plain_json::PlainJson;
 use super::ticdc::{Ticdc, TicdcCsv};
+use super::wal2json::Wal2Json;
 use super::{Format, FormatOptions};
 use crate::change::{Message, Sink};
 
@@ -23,6 +26,9 @@ enum State {
     Maxwell(Maxwell),
     Canal(Canal),
     Ticdc(Ticdc),
+    Wal2json(Wal2Json),
+    Dms(Dms),
+    Ogg(Ogg),
     Json(PlainJson),
 }
 
@@ -33,12 +39,38 @@ impl Decoder {
         let state = match format {
             Format::DebeziumJson => State::Debezium(DebeziumJson::default()),
             Format::Maxwell => State::Maxwell(Maxwell::default()),
+            Format::Wal2json => State::Wal2json(Wal2Json::default()),
+            Format::Dms => State::Dms(Dms::default()),
+            Format::Ogg => State::Ogg(Ogg::default()),
             Format::Json => State::Json(PlainJson::default()),
             Format::Canal => State::Canal(Canal::default()),
             Format::Ticdc => State::Ticdc(Ticdc::default()),
             Format::Csv | Format::TicdcCsv | Format::Parquet => return None,
         };
         Some(Decoder { options, state })
+    }
+
+    /// What the next message may depend on, to go on with after an interruption; `None` = nothing.
+    pub fn state(&self) -> Option<serde_json::Value> {
+        match &self.state {
+            State::Wal2json(wal2json) => wal2json.state().and_then(|s| serde_json::to_value(s).ok()),
+            _ => None,
+        }
+    }
+
+    /// A decoder that goes on with what [`Self::state`] said; what cannot be read is as if nothing had been.
+    pub fn resumed(
+        format: Format,
+        options: FormatOptions,
+        state: Option<&serde_json::Value>,
+    ) -> Option<Decoder> {
+        let mut decoder = Decoder::new(format, options)?;
+        if let (State::Wal2json(wal2json), Some(state)) = (&mut decoder.state, state)
+            && let Ok(state) = serde_json::from_value(state.clone())
+        {
+            wal2json.resume(state);
+        }
+        Some(decoder)
     }
 
     /// Decodes one message and hands what it is to `sink`, exactly once.
@@ -48,6 +80,9 @@ impl Decoder {
             State::Maxwell(maxwell) => maxwell.decode(&self.options, message, sink),
             State::Canal(canal) => canal.decode(&self.options, message, sink),
             State::Ticdc(ticdc) => ticdc.decode(&self.options, message, sink),
+            State::Wal2json(wal2json) => wal2json.decode(&self.options, message, sink),
+            State::Dms(dms) => dms.decode(&self.options, message, sink),
+            State::Ogg(ogg) => ogg.decode(&self.options, message, sink),
             State::Json(json) => json.decode(&self.options, message, sink),
         }
     }
@@ -63,11 +98,19 @@ pub enum CsvDecoder {
 }
 
 impl CsvDecoder {
-    /// A decoder for records with these columns.
-    pub fn new(format: Format, header: Vec<String>) -> CsvDecoder {
+    /// A decoder for records with these columns of the file at `path`.
+    pub fn new(format: Format, header: Vec<String>, path: &str) -> CsvDecoder {
         match format {
             Format::TicdcCsv => CsvDecoder::Ticdc(TicdcCsv::new(header)),
+            Format::Dms => CsvDecoder::Plain(Csv::new(header).of_dms(path)),
             _ => CsvDecoder::Plain(Csv::new(header)),
+        }
+    }
+
+    /// The records that follow are of the file at `path`.
+    pub fn set_path(&mut self, path: &str) {
+        if let CsvDecoder::Plain(csv) = self {
+            csv.set_path(path);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The formats by name, and telling them by content.
 
-use super::{canal, debezium_json, maxwell, ticdc};
+use super::{canal, debezium_json, dms, maxwell, ogg, ticdc, wal2json};
 use std::fmt;
 
 /// A format that can be read.
@@ -17,6 +17,12 @@ pub enum Format {
     Ticdc,
     /// TiCDC's CSV.
     TicdcCsv,
+    /// What the PostgreSQL plugin wal2json writes, format 1 or 2.
+    Wal2json,
+    /// What AWS DMS writes.
+    Dms,
+    /// Oracle GoldenGate's JSON.
+    Ogg,
     /// One JSON object a message.
     Json,
     /// Comma-separated values.
@@ -31,6 +37,9 @@ const NAMES: &[(&str, Format)] = &[
     ("canal", Format::Canal),
     ("ticdc", Format::Ticdc),
     ("ticdc-csv", Format::TicdcCsv),
+    ("wal2json", Format::Wal2json),
+    ("dms", Format::Dms),
+    ("ogg", Format::Ogg),
     ("json", Format::Json),
     ("csv", Format::Csv),
     ("parquet", Format::Parquet),
@@ -43,6 +52,9 @@ const ALIASES: &[(&str, Format)] = &[
     ("canal-json", Format::Canal),
     ("ticdc-open", Format::Ticdc),
     ("ticdc-canal-json", Format::Ticdc),
+    ("aws-dms", Format::Dms),
+    ("goldengate", Format::Ogg),
+    ("ogg-json", Format::Ogg),
     ("ndjson", Format::Json),
     ("jsonl", Format::Json),
     ("plain", Format::Json),
@@ -54,10 +66,6 @@ const PLANNED: &[&str] = &[
     "debezium-avro",
     "debezium-flat",
     "debezium-mongodb",
-    "ogg",
-    "wal2json",
-    "aws-dms",
-    "dms",
     "delta-cdf",
     "avro",
     "cloudevents",
@@ -74,6 +82,9 @@ const ENVELOPES: &[(Format, LooksLike)] = &[
     (Format::Maxwell, maxwell::looks_like),
     (Format::Canal, canal::looks_like),
     (Format::Ticdc, ticdc::looks_like),
+    (Format::Wal2json, wal2json::looks_like),
+    (Format::Dms, dms::looks_like),
+    (Format::Ogg, ogg::looks_like),
 ];
 
 impl Format {

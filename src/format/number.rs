@@ -97,6 +97,14 @@ pub fn from_twos_complement(bytes: &[u8]) -> Option<i128> {
     (kept && n.unsigned_abs() < 10u128.pow(DECIMAL_DIGITS_MAX as u32)).then_some(n)
 }
 
+/// A decimal with the scale of its column where that is more than its own and it still fits.
+pub fn with_scale(unscaled: i128, own: u8, scale: i64) -> Cell<'static> {
+    let more = u32::try_from(scale.saturating_sub(own as i64)).ok();
+    let wider = more.and_then(|m| unscaled.checked_mul(10i128.checked_pow(m)?));
+    let fits = |n: &i128| n.unsigned_abs() < 10u128.pow(DECIMAL_DIGITS_MAX as u32);
+    wider.filter(fits).and_then(|n| scaled(n, scale)).unwrap_or(Cell::Decimal { unscaled, scale: own })
+}
+
 /// A decimal with any scale as a cell: a negative scale is multiplied out. `None` if it needs more
 /// than 38 digits.
 pub fn scaled(unscaled: i128, scale: i64) -> Option<Cell<'static>> {

@@ -3,7 +3,7 @@
 
 mod cells;
 
-use super::declare;
+use super::dms::{DmsFile, Parts};
 use super::fields::Reject;
 use super::options::FormatOptions;
 use super::scratch::ScratchBuffer;
@@ -11,8 +11,6 @@ use crate::change::{Column, Decoded, Message};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use arrow::error::ArrowError;
-use asofdb_storage::recycle;
-use asofdb_storage::value::Cell;
 use cells::cell;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -33,9 +31,8 @@ pub(crate) struct ParquetRows {
     batch: Option<Batch>,
     row: u64,
     scratch: ScratchBuffer,
-    columns: Vec<Column<'static>>,
-    image: Vec<Column<'static>>,
-    ties: Vec<Cell<'static>>,
+    parts: Parts<'static>,
+    dms: Option<DmsFile>,
 }
 
 struct Batch {
@@ -80,8 +77,12 @@ impl ParquetRows {
         row: u64,
     ) -> ParquetRows {
         let scratch = ScratchBuffer::default();
-        let (columns, image, ties) = (Vec::new(), Vec::new(), Vec::new());
-        ParquetRows { reader, batch: None, row, scratch, columns, image, ties }
+        ParquetRows { reader, batch: None, row, scratch, parts: Parts::default(), dms: None }
+    }
+
+    /// The file is one of AWS DMS.
+    pub fn set_dms(&mut self, path: &str) {
+        self.dms = Some(DmsFile::of_path(path));
     }
 
     /// Reads up to `rows_max` rows, hands each over with its number, and says how many there were;
@@ -114,10 +115,8 @@ impl ParquetRows {
     }
 
     fn one(&mut self, options: &FormatOptions, batch: &Batch, sink: &mut dyn FnMut(u64, Decoded<'_>)) {
-        let ParquetRows { row, scratch, columns, image, ties, .. } = self;
-        let mut columns_now = recycle(std::mem::take(columns));
-        let mut image_now = recycle(std::mem::take(image));
-        let mut ties_now = recycle(std::mem::take(ties));
+        let ParquetRows { row, scratch, parts, dms, .. } = self;
+        let mut p = std::mem::take(parts).recycled();
         let nested = batch.columns.iter().map(|c| cells::text_bytes(c, batch.next)).sum::<usize>();
         let mut scratch = scratch.scratch(ROW_BYTES + nested * 2);
         let message = Message { position: *row, ..Message::default() };
@@ -125,35 +124,20 @@ impl ParquetRows {
             for (name, array) in batch.names.iter().zip(&batch.columns) {
                 let cell = guarded(|| cell(array, batch.next, &mut scratch))
                     .map_err(|reason| Reject::new(format!("column `{name}`: {reason}")))?;
-                columns_now.push(Column { name, cell });
+                p.columns.push(Column { name, cell });
             }
-            declare::plain_change(
-                options,
-                &message,
-                &columns_now,
-                &mut image_now,
-                &mut ties_now,
-                &mut scratch,
-            )
+            p.change(dms.as_ref(), options, &message, &mut scratch)
         };
         let change = change();
         match change {
             _ if scratch.overflowed() => {
-                sink(
-                    *row,
-                    Decoded::Quarantine(Reject::new("the row needs more room than it should").fault()),
-                );
+                let reject = Reject::new("the row needs more room than it should");
+                sink(*row, Decoded::Quarantine(reject.fault()));
             }
-            Ok(None) => sink(*row, Decoded::Changes(&[])),
-            Ok(Some((mut change, filtered))) => {
-                change.declared.ties = &ties_now;
-                change.fields = &columns_now;
-                change.image = if filtered { &image_now } else { &columns_now };
-                sink(*row, Decoded::Changes(&[change]));
-            }
+            Ok(change) => p.hand_out(change, &mut |decoded| sink(*row, decoded)),
             Err(reject) => sink(*row, Decoded::Quarantine(reject.fault())),
         }
-        (*columns, *image, *ties) = (recycle(columns_now), recycle(image_now), recycle(ties_now));
+        *parts = p.recycled();
     }
 }
 

@@ -81,13 +81,16 @@ fn offset_seconds(b: &[u8]) -> Option<i64> {
         _ => return None,
     };
     let hours = digits(b, 1, 2)?;
-    let minutes = match b.len() {
-        3 => 0,
-        5 => digits(b, 3, 2)?,
-        6 if b[3] == b':' => digits(b, 4, 2)?,
+    let (minutes, seconds) = match b.len() {
+        3 => (0, 0),
+        5 => (digits(b, 3, 2)?, 0),
+        6 if b[3] == b':' => (digits(b, 4, 2)?, 0),
+        // Local mean time, as PostgreSQL writes it of years before there were zones.
+        9 if b[3] == b':' && b[6] == b':' => (digits(b, 4, 2)?, digits(b, 7, 2)?),
         _ => return None,
     };
-    (hours < 24 && minutes < 60).then_some(sign * (hours as i64 * 3600 + minutes as i64 * 60))
+    let fits = hours < 24 && minutes < 60 && seconds < 60;
+    fits.then_some(sign * (hours as i64 * 3600 + minutes as i64 * 60 + seconds as i64))
 }
 
 /// Appends a time of day, or a span of one, as `[-]hh:mm:ss[.f]` without trailing zeros.

@@ -57,6 +57,7 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
     match declared {
         Some(format @ (Format::Csv | Format::TicdcCsv)) => return (Container::Csv, format),
         Some(Format::Parquet) => return (Container::Parquet, Format::Parquet),
+        Some(Format::Dms) if head.starts_with(PARQUET) => return (Container::Parquet, Format::Dms),
         _ if head.starts_with(PARQUET) => return (Container::Parquet, Format::Parquet),
         _ => {}
     }
@@ -65,8 +66,13 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
     let base = name.strip_suffix(".gz").unwrap_or(name).to_ascii_lowercase();
     let json_name = [".json", ".jsonl", ".ndjson"].iter().any(|e| base.ends_with(e));
     let first = lines().next().unwrap_or(b"");
-    if declared.is_none() && !json_name && !matches!(first.first(), Some(b'{' | b'[' | b'n')) {
-        return (Container::Csv, std::str::from_utf8(first).map_or(Format::Csv, Format::of_csv));
+    let json = first.starts_with(b"{") || first.starts_with(b"[") || first == b"null";
+    if !json_name && !json {
+        match declared {
+            None => return (Container::Csv, std::str::from_utf8(first).map_or(Format::Csv, Format::of_csv)),
+            Some(Format::Dms) => return (Container::Csv, Format::Dms),
+            Some(_) => {}
+        }
     }
     let dump =
         base.ends_with(".kdump.jsonl") || lines().any(|l| std::str::from_utf8(l).is_ok_and(Kdump::is_record));

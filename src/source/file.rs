@@ -6,6 +6,7 @@ use super::kdump::Kdump;
 use super::kept::Reading;
 use super::position::{HEAD_BYTES, Place, SourceError, SourcePosition};
 use crate::change::{Decoded, Fault, Message};
+use crate::format::dms;
 use crate::format::json;
 use crate::format::parquet::ParquetRows;
 use crate::format::{Csv, CsvDecoder, Decoder, Format, FormatOptions, RecordEnd, record_end};
@@ -98,8 +99,10 @@ impl OpenFile {
         {
             options.delimiter = b'\t';
         }
-        let decoder =
-            || Decoder::new(format, options.clone()).ok_or_else(|| failed(&"is no file of messages"));
+        let decoder = || {
+            let decoder = Decoder::resumed(format, options.clone(), position.state.as_ref());
+            decoder.ok_or_else(|| failed(&"is no file of messages"))
+        };
         let (mut lines, mut header_bytes) = (position.lines, 0);
         if container != Container::Parquet && blocks.window().starts_with(b"\xef\xbb\xbf") {
             header_bytes = 3;
@@ -114,11 +117,11 @@ impl OpenFile {
                     csv_header(&mut blocks, format, &options).map_err(|e| failed(&e))?;
                 header_bytes += bytes;
                 lines = lines.max(header_lines);
-                Body::Csv(CsvDecoder::new(format, header), options.message_bytes_max)
+                Body::Csv(CsvDecoder::new(format, header, &shown), options.message_bytes_max)
             }
             Container::Parquet => {
                 let file = parquet().map_err(|e| failed(&e))?;
-                Body::Parquet(Box::new(ParquetRows::open(file, position.next).map_err(|e| failed(&e))?))
+                Body::Parquet(Box::new(rows(file, position.next, format, &shown).map_err(|e| failed(&e))?))
             }
         };
         let ahead = position.bytes.saturating_sub(header_bytes as u64);
@@ -167,6 +170,7 @@ impl OpenFile {
         self.position.bytes = self.blocks.bytes;
         self.position.digest = self.blocks.digest();
         self.position.reading = Some(self.reading());
+        self.position.state = self.state();
         if !self.head.is_empty() {
             let bytes = self.head.len().min(self.position.bytes as usize);
             self.position.head = digest(&self.head[..bytes]);
@@ -183,8 +187,16 @@ impl OpenFile {
             lines: 0,
             head: String::new(),
             reading: self.position.reading.clone(),
+            state: None,
         }));
         out
+    }
+
+    fn state(&self) -> Option<serde_json::Value> {
+        match &self.body {
+            Body::Lines(decoder) | Body::Array(decoder) => decoder.state(),
+            Body::Kdump(..) | Body::Csv(..) | Body::Parquet(_) => None,
+        }
     }
 
     fn reading(&self) -> Reading {
@@ -194,7 +206,10 @@ impl OpenFile {
             Body::Lines(_) | Body::Array(_) | Body::Parquet(_) => (false, None),
         };
         let delimiter = header.is_some().then_some(self.options.delimiter as char);
-        Reading { format: self.format, records, header, delimiter }
+        // Rows of Parquet are none that could be read again, whoever wrote them.
+        let rows = matches!(self.body, Body::Parquet(_));
+        let format = if rows { Format::Parquet } else { self.format };
+        Reading { format, records, header, delimiter }
     }
 
     fn line(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
@@ -378,13 +393,21 @@ fn kdump_line(
     });
 }
 
+fn rows(file: std::fs::File, next: u64, format: Format, path: &str) -> Result<ParquetRows, String> {
+    let mut rows = ParquetRows::open(file, next)?;
+    if format == Format::Dms {
+        rows.set_dms(path);
+    }
+    Ok(rows)
+}
+
 /// The names of the columns, and how many bytes and lines they took.
 fn csv_header(
     blocks: &mut Blocks,
     format: Format,
     options: &FormatOptions,
 ) -> Result<(Vec<String>, usize, u64), String> {
-    if let Some(names) = &options.header {
+    if let Some(names) = options.header.as_ref().filter(|_| format != Format::Dms) {
         return Ok((names.clone(), 0, 0));
     }
     if format == Format::TicdcCsv {
@@ -395,6 +418,13 @@ fn csv_header(
     let mut limit = options.message_bytes_max;
     let end = csv_record(blocks, options.delimiter, &mut limit)?.unwrap_or(0);
     let record = &blocks.window()[..end];
+    let given = options.header.as_deref();
+    if format == Format::Dms
+        && end > 0
+        && let Some(names) = dms::header(&Csv::fields(record, options.delimiter)?, given)?
+    {
+        return Ok((names, 0, 0));
+    }
     let lines = memchr::memchr_iter(b'\n', record).count() as u64;
     let names = if end == 0 { Vec::new() } else { Csv::header(record, options.delimiter)? };
     blocks.consume(end);

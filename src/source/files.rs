@@ -238,5 +238,6 @@ fn fresh(input: &Input, last: Option<&SourcePosition>) -> SourcePosition {
         lines: 0,
         head: String::new(),
         reading: None,
+        state: None,
     }
 }

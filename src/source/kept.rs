@@ -59,9 +59,9 @@ impl KeptMessages {
         let format = format.unwrap_or(reading.format);
         let mut options = options.clone();
         let body = match (format, reading.header) {
-            (Format::Csv | Format::TicdcCsv, Some(header)) => {
+            (Format::Csv | Format::TicdcCsv | Format::Dms, Some(header)) => {
                 options.delimiter = reading.delimiter.map_or(options.delimiter, |d| d as u8);
-                Body::Csv(CsvDecoder::new(format, header))
+                Body::Csv(CsvDecoder::new(format, header, ""))
             }
             (Format::Csv | Format::TicdcCsv, None) => {
                 return Err("nothing is known of the header of its CSV file".into());
@@ -80,7 +80,10 @@ impl KeptMessages {
         let message = Message { value: Some(place.raw), position: place.position, ..Message::default() };
         match &mut self.body {
             Body::Message(decoder) => decoder.decode(&message, &mut |decoded| sink(place, decoded)),
-            Body::Csv(csv) => csv.decode(&self.options, &message, &mut |decoded| sink(place, decoded)),
+            Body::Csv(csv) => {
+                csv.set_path(place.file);
+                csv.decode(&self.options, &message, &mut |decoded| sink(place, decoded));
+            }
             Body::Record(decoder, dump) => dump.read(place.raw, &mut |record| match record {
                 Err(reject) => sink(place, Decoded::Quarantine(reject.fault())),
                 Ok((record, headers)) => {

@@ -91,6 +91,7 @@ mod tests {
             lines: 0,
             head: String::new(),
             reading: None,
+            state: None,
         }
     }
 

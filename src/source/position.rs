@@ -66,6 +66,9 @@ pub struct SourcePosition {
     /// How its messages are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Reading>,
+    /// What its next messages depend on, where a format has such a thing: a transaction that has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<serde_json::Value>,
 }
 
 /// Bytes at the start of standard input by which it is known again.

@@ -248,6 +248,14 @@ fn a_named_standard_input_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_header_that_begins_like_null_is_one() {
+    let dir = dir();
+    let names = path(&dir, "x.csv", b"name,a\nn,1\n");
+    let (rows, ..) = run_with(&[&names], FileOptions::default(), &[]).expect("readable");
+    assert_eq!(rows, [r#"x.csv:0:2 Some(Text("n"))"#]);
+}
+
+#[test]
 fn unknown_formats_are_refused_with_near_names() {
     let error = "jsn".parse::<Format>().expect_err("unknown");
     assert_eq!(error.to_string(), "format jsn is not supported yet");

@@ -2,7 +2,7 @@
 //! expected rows, counts and versions. Skipped where the corpus is not at hand.
 
 use crate::expect::{compare_rows, differences, matches, text_of};
-use crate::memory::{Memory, Stored};
+use crate::memory::{Memory, Row, Stored};
 use asofdb::intake::{FileMessages, Sink, run};
 use asofdb::{IntakeOptions, IntakeReport};
 use asofdb_storage::event::Op;
@@ -30,7 +30,7 @@ pub fn expected(file: &Path) -> Json {
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-fn take(store: &Memory, file: &Path, options: &IntakeOptions) -> IntakeReport {
+pub fn take(store: &Memory, file: &Path, options: &IntakeOptions) -> IntakeReport {
     let inputs = [file.to_str().unwrap().to_owned()];
     let mut messages = FileMessages::open(&inputs, options, None, &store.catalog()).unwrap();
     run(store, &mut messages, options, &mut |_| ControlFlow::Continue(()))
@@ -60,7 +60,7 @@ fn word(op: Op) -> &'static str {
 }
 
 /// Everything that differs from the expected answer.
-fn faults(store: &Memory, report: &IntakeReport, expected: &Json) -> Vec<String> {
+pub fn faults(store: &Memory, report: &IntakeReport, expected: &Json) -> Vec<String> {
     let mut out = Vec::new();
     for (table, t) in expected["tables"].as_object().unwrap() {
         let rows = t["rows"].as_array().unwrap();
@@ -102,7 +102,10 @@ fn faults(store: &Memory, report: &IntakeReport, expected: &Json) -> Vec<String>
 /// Versions of each key in rule B3 order against the expected ones.
 fn timeline_faults(store: &Memory, table: &str, expected: &Json) -> Vec<String> {
     let Some(timeline) = expected["timeline"].as_array() else { return vec![] };
-    let wanted: Vec<&Json> = timeline.iter().filter(|v| v["table"] == *table && v["op"] != "t").collect();
+    // Versions of a table without a key have nothing to be told apart by.
+    let keyless = |v: &Json| v["key"].as_object().is_some_and(|k| k.is_empty());
+    let of_table = |v: &&Json| v["table"] == *table && v["op"] != "t" && !keyless(v);
+    let wanted: Vec<&Json> = timeline.iter().filter(of_table).collect();
     if wanted.is_empty() || !store.tables().iter().any(|t| t == table) {
         return wanted.iter().map(|v| format!("{table}: no version {v}")).collect();
     }
@@ -125,23 +128,33 @@ fn timeline_faults(store: &Memory, table: &str, expected: &Json) -> Vec<String> 
         }
     });
     for key in keys {
-        let ours: Vec<_> = history.iter().filter(|(e, _)| has_key(e, key)).collect();
+        let bytes = history.iter().find(|(e, _)| has_key(e, key)).map(|(e, _)| &e.key);
+        let version = |(e, row): &(Stored, Option<Row>)| {
+            let left = bytes.is_some() && e.previous.as_ref() == bytes && !e.previous_deleted;
+            if has_key(e, key) {
+                Some((word(e.op), e.valid, row.clone()))
+            } else {
+                // The key changed: for the old one that is a delete.
+                left.then_some(("delete", e.valid, None))
+            }
+        };
+        let ours: Vec<_> = history.iter().filter_map(version).collect();
         let theirs: Vec<_> = wanted.iter().filter(|v| v["key"] == *key).collect();
         if ours.len() != theirs.len() {
-            let have: Vec<_> = ours.iter().map(|(e, _)| (word(e.op), e.valid)).collect();
+            let have: Vec<_> = ours.iter().map(|(op, valid, _)| (op, valid)).collect();
             out.push(format!("{table} {key}: {have:?} instead of {} versions", theirs.len()));
             continue;
         }
-        for ((e, row), v) in ours.iter().zip(theirs) {
-            if word(e.op)[..1] != *v["op"].as_str().unwrap().replace('c', "i").replace('r', "s") {
-                out.push(format!("{table} {key}: {:?} instead of {}", e.op, v["op"]));
+        for ((op, valid, row), v) in ours.iter().zip(theirs) {
+            if op[..1] != *v["op"].as_str().unwrap().replace('c', "i").replace('r', "s") {
+                out.push(format!("{table} {key}: {op} instead of {}", v["op"]));
             }
             match (row, &v["row"]) {
                 (None, Json::Null) => {}
                 (Some(row), r) => out.extend(differences(row, r)),
                 (None, r) => out.push(format!("{table} {key}: no row instead of {r}")),
             }
-            let at = text_of(&asofdb_storage::value::Value::Instant(e.valid));
+            let at = text_of(&asofdb_storage::value::Value::Instant(*valid));
             if let Some(t) = v["commit_time"].as_str().filter(|t| *t != at) {
                 out.push(format!("{table} {key}: begins at {at}, not {t}"));
             }
@@ -150,7 +163,7 @@ fn timeline_faults(store: &Memory, table: &str, expected: &Json) -> Vec<String> 
     out
 }
 
-fn options(build: impl FnOnce(&mut IntakeOptions)) -> IntakeOptions {
+pub fn options(build: impl FnOnce(&mut IntakeOptions)) -> IntakeOptions {
     let mut options = IntakeOptions::default();
     build(&mut options);
     options

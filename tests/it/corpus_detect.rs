@@ -9,6 +9,7 @@ use std::path::Path;
 /// with their names, another one.
 const SETS: &[(&str, &str)] = &[
     ("debezium-json", "debezium-json"),
+    ("aws-dms", "dms"),
     ("dirty", "debezium-json"),
     ("maxwell", "maxwell"),
     ("canal", "canal"),
@@ -16,9 +17,11 @@ const SETS: &[(&str, &str)] = &[
     ("ticdc/update_pk_is_update_column.csv", "ticdc-csv"),
     ("ticdc/update_pk_split.csv", "ticdc-csv"),
     ("ticdc/update_uk_delete_insert_same_ts.csv", "ticdc-csv"),
+    ("ogg", "ogg"),
     ("plain", "json"),
     ("plain/csv_sequence_numbers.csv", "csv"),
     ("bitemporal", "json"),
+    ("wal2json", "wal2json"),
 ];
 
 fn format_of(file: &Path) -> String {

@@ -7,7 +7,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Pages and the rows that their example leaves.
-const PAGES: &[(&str, usize)] = &[("debezium-json", 1), ("maxwell", 1), ("canal", 2), ("ticdc", 1)];
+const PAGES: &[(&str, usize)] = &[
+    ("debezium-json", 1),
+    ("maxwell", 1),
+    ("canal", 2),
+    ("ticdc", 1),
+    ("dms", 1),
+    ("dms-s3", 2),
+    ("ogg", 1),
+    ("wal2json", 1),
+];
 
 /// The first console example of a page: files by name with their content, and the arguments of the intake.
 fn example(page: &str) -> (Vec<(String, String)>, Vec<String>) {
@@ -34,6 +43,7 @@ fn options(arguments: &[String]) -> IntakeOptions {
         let [option, value] = pair else { panic!("{arguments:?}") };
         match option.as_str() {
             "--key" => options.keys.push(value.parse().unwrap()),
+            "--zone" => options.zone = Some(value.clone()),
             "--table" => options.table = Some(value.clone()),
             "--format" => options.format = Some(value.clone()),
             other => panic!("{other} is not read here"),
@@ -46,7 +56,9 @@ fn take(page: &str) -> (IntakeReport, usize) {
     let (files, arguments) = example(page);
     let temp = tempfile::tempdir().unwrap();
     for (name, content) in &files {
-        std::fs::write(temp.path().join(name), content).unwrap();
+        let path = temp.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
     }
     let input = temp.path().join(&arguments[0]).to_string_lossy().into_owned();
     let options = options(&arguments[1..]);

@@ -4,6 +4,7 @@ mod bench;
 mod corpus;
 mod corpus_detect;
 mod corpus_mysql;
+mod corpus_postgres;
 mod expect;
 mod export;
 mod format_docs;

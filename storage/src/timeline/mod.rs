@@ -20,7 +20,7 @@ pub use belief::{Belief, Tracked, Version};
 pub use error::TimelineError;
 pub use event::{KeyEvent, KeyHistory, Merge, Writer};
 pub use multiset::{Instance, RowHistory, RowRectangle};
-pub use order::{EventOrder, Origin, Truncate, natural_cmp, origin_ranks};
+pub use order::{EventOrder, Origin, Truncate, full_load_number, natural_cmp, origin_ranks};
 pub use placement::{Arrival, Neighbour, Placed, Placement, Times, place};
 pub use point::{Bound, CHAIN_HOPS_MAX, Scratch};
 pub use rectangles::{Limits, Rectangle, Rectangles};

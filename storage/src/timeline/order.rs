@@ -123,8 +123,33 @@ pub fn origin_ranks(origins: &[Origin<'_>], system_declared: bool) -> Vec<u32> {
 }
 
 /// Natural order of paths: runs of ASCII digits compare by value, everything else by bytes; texts
-/// that differ only in leading zeros compare by bytes. A total order.
+/// that differ only in leading zeros compare by bytes. The files of a full load (see [`full_load_number`])
+/// come before all others of their folder. A total order.
 pub fn natural_cmp(a: &str, b: &str) -> Ordering {
+    match (full_load_first(a), full_load_first(b)) {
+        (None, None) => natural(a, b),
+        (x, y) => natural(x.as_deref().unwrap_or(a), y.as_deref().unwrap_or(b)).then_with(|| a.cmp(b)),
+    }
+}
+
+/// The path under which a file of a full load is ranked: a name that is before all others, and a decimal number.
+fn full_load_first(path: &str) -> Option<String> {
+    let at = path.rfind('/').map_or(0, |at| at + 1);
+    let number = full_load_number(&path[at..])?;
+    Some(format!("{}\0{number}{}", &path[..at], &path[at + FULL_LOAD.len() + 8..]))
+}
+
+const FULL_LOAD: &str = "LOAD";
+
+/// The number of a file of a full load, as AWS DMS names them: `LOAD` and eight hexadecimal digits.
+pub fn full_load_number(file: &str) -> Option<u32> {
+    let rest = file.strip_prefix(FULL_LOAD)?;
+    let digits = rest.get(..8).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    let ends = matches!(rest.as_bytes().get(8), None | Some(b'.'));
+    ends.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+}
+
+fn natural(a: &str, b: &str) -> Ordering {
     let (mut x, mut y) = (a.as_bytes(), b.as_bytes());
     loop {
         match (x.first(), y.first()) {
