@@ -127,6 +127,7 @@ fn positions_compare_as_numbers() {
     let at = |text: &str| position(&format!(r#""server_id":7,"position":"{text}""#));
     assert!(at("master.999999:998") < at("master.999999:1002"));
     assert!(at("master.999999:1002") < at("master.1000000:4"));
+    assert!(at("master.255:4") < at("master.256:4") && at("master.1:255") < at("master.1:256"));
     assert_eq!(at("master.1:4").map(|t| t.0), Some("maxwell/7/master".into()));
     for none in ["", "master.1", "master.1:0", "master:4", "master.x:4"] {
         assert_eq!(at(none), None, "{none}");
