@@ -2,10 +2,13 @@
 //! mean the same on the command line, in flows and in library calls.
 
 use crate::error::{Error, Result};
+pub use crate::format::avro::Framing;
 use crate::format::expr::Expr;
 use crate::format::options as format;
 pub use crate::format::options::{Absent, ColumnChoice, TimeColumn, TimeUnit};
 use crate::near::near_names_hint;
+pub use crate::source::Registry;
+use crate::source::schemas;
 use asofdb_storage::event::Op;
 use asofdb_storage::value::ColumnType;
 use serde::{Deserialize, Serialize};
@@ -61,6 +64,15 @@ pub struct IntakeOptions {
     /// Names of the columns of CSV files without a header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<Vec<String>>,
+    /// Files with the schemas that messages name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schemas: Vec<String>,
+    /// The registry that is asked for schemas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registry: Option<Registry>,
+    /// How the id of a schema goes with a message; `None` = as Confluent does it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<Framing>,
     /// Name of the stream; gives standard input an identity (rule C1).
     pub source_name: Option<String>,
     /// Keep each message as it came in the history.
@@ -190,6 +202,9 @@ impl IntakeOptions {
             zone: first(&other.zone, &self.zone),
             null_text: first(&other.null_text, &self.null_text),
             header: first(&other.header, &self.header),
+            schemas: some(&other.schemas, &self.schemas),
+            registry: first(&other.registry, &self.registry),
+            framing: first(&other.framing, &self.framing),
             source_name: first(&other.source_name, &self.source_name),
             keep_raw: other.keep_raw || self.keep_raw,
             strict: other.strict,
@@ -262,6 +277,7 @@ impl IntakeOptions {
             zone: self.zone.as_ref().map(zone).transpose()?,
             null_text: self.null_text.clone(),
             header: self.header.clone(),
+            framing: self.framing.unwrap_or_default(),
             ..defaults
         })
     }
@@ -277,6 +293,16 @@ impl IntakeOptions {
             }
         }
         Ok(())
+    }
+
+    /// The same as [`IntakeOptions::format_options`], with the places of schemas opened.
+    ///
+    /// # Errors
+    /// As there; `Source` if a file of schemas cannot be read.
+    pub(crate) fn decoding(&self) -> Result<format::FormatOptions> {
+        let mut options = self.format_options()?;
+        options.schemas = schemas::places(self)?;
+        Ok(options)
     }
 
     fn validate_keys(&self) -> Result<()> {

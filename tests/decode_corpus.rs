@@ -3,12 +3,14 @@
 
 use asofdb::change::{Change, Column, Decoded, Op};
 use asofdb::format::FormatOptions;
-use asofdb::format::options::parse_op_map;
+use asofdb::format::avro::{NoSchema, SchemaSource, SchemaText};
+use asofdb::format::options::{ColumnChoice, parse_op_map};
 use asofdb::source::{FileOptions, FileSource, Place};
 use asofdb_storage::value::{Cell, Value, write_text};
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 fn corpus() -> Option<PathBuf> {
     let shared = std::env::var_os("ASOF_SHARED").map_or_else(|| PathBuf::from("../shared"), PathBuf::from);
@@ -277,6 +279,47 @@ fn envelopes_are_decoded_as_expected() {
             assert_eq!(outcome.ignored, counts(&expected["ignored"]), "{name}");
             check_rows(&name, &outcome, &expected);
         }
+    }
+}
+
+/// The registry of a set, as the file beside it has it.
+#[derive(Debug)]
+struct Registry(Json);
+
+impl Registry {
+    fn beside(path: &Path) -> Registry {
+        let path = path.display().to_string().replace(".kdump.jsonl", ".schemas.json");
+        Registry(serde_json::from_str(&std::fs::read_to_string(path).expect("schemas")).expect("JSON"))
+    }
+}
+
+impl SchemaSource for Registry {
+    fn schema(&self, id: u64) -> Result<Arc<SchemaText>, NoSchema> {
+        let subjects = self.0["subjects"].as_object().expect("subjects");
+        let found = subjects.values().find(|s| s["id"].as_u64() == Some(id));
+        let text = |s: &Json| SchemaText { schema: s["schema"].to_string(), references: Vec::new() };
+        found.map(|s| Arc::new(text(s))).ok_or_else(|| NoSchema::Unknown(id.to_string()))
+    }
+}
+
+#[test]
+fn avro_is_decoded_as_expected() {
+    let Some(corpus) = corpus() else { return };
+    for name in ["paper-avro/ops_2000.kdump.jsonl", "debezium-avro/orders_compacted.kdump.jsonl"] {
+        let path = corpus.join(name);
+        let expected = expected_of(&path);
+        let mut options =
+            FormatOptions { schemas: Some(Arc::new(Registry::beside(&path))), ..FormatOptions::default() };
+        if let Some(op) = expected["config"]["op"].as_str() {
+            options.op = Some(op.to_owned());
+            options.columns = ColumnChoice::Except(vec![op.to_owned()]);
+            options.ignore_null = Some(ColumnChoice::All);
+        }
+        let outcome = run(&path, options, &expected);
+        assert_eq!(outcome.quarantined, [], "{name}");
+        assert_eq!(outcome.counts, counts(&expected["counts"]), "{name}");
+        assert_eq!(outcome.ignored, counts(&expected["ignored"]), "{name}");
+        check_rows(name, &outcome, &expected);
     }
 }
 

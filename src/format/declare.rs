@@ -350,6 +350,25 @@ pub fn declared_of_tombstone<'a>(
     Declared { valid_from, valid_to: None, system, ties: &[], operation_id: None }
 }
 
+/// The delete that a message without a value is in a plain format; `None` without a key.
+pub fn plain_tombstone<'a>(
+    options: &FormatOptions,
+    message: &Message<'a>,
+    key: &[Column<'a>],
+    ties: &mut Vec<Cell<'a>>,
+    scratch: &mut Scratch<'a>,
+) -> Option<Change<'a>> {
+    if key.is_empty() {
+        return None;
+    }
+    let envelope = Envelope::of_message(message);
+    let mut change = Change::new(Op::Delete);
+    change.tombstone = true;
+    change.times = envelope.times;
+    change.declared = declared_of_tombstone(options, &envelope, ties, scratch);
+    Some(change)
+}
+
 /// The change a plain row is; `None` for an image before an update. The flag says whether the image
 /// is what was put into `image` rather than all columns.
 ///

@@ -1,8 +1,10 @@
 //! One decoder for all formats that come as messages.
 
+use super::avro::{DebeziumAvro, PlainAvro, Unready};
 use super::canal::Canal;
 use super::csv::Csv;
 use super::debezium_json::DebeziumJson;
+use super::debezium_mongodb::DebeziumMongo;
 use super::dms::Dms;
 use super::maxwell::Maxwell;
 use super::ogg::Ogg;
@@ -30,6 +32,9 @@ enum State {
     Dms(Dms),
     Ogg(Ogg),
     Json(PlainJson),
+    Avro(PlainAvro),
+    DebeziumAvro(DebeziumAvro),
+    DebeziumMongo(DebeziumMongo),
 }
 
 impl Decoder {
@@ -45,6 +50,9 @@ impl Decoder {
             Format::Json => State::Json(PlainJson::default()),
             Format::Canal => State::Canal(Canal::default()),
             Format::Ticdc => State::Ticdc(Ticdc::default()),
+            Format::Avro => State::Avro(PlainAvro::default()),
+            Format::DebeziumAvro => State::DebeziumAvro(DebeziumAvro::default()),
+            Format::DebeziumMongodb => State::DebeziumMongo(DebeziumMongo::default()),
             Format::Csv | Format::TicdcCsv | Format::Parquet => return None,
         };
         Some(Decoder { options, state })
@@ -73,6 +81,44 @@ impl Decoder {
         Some(decoder)
     }
 
+    /// A decoder for the records of a file that holds their schema.
+    ///
+    /// # Errors
+    /// In words, if the schema is none, or the format is none of such files.
+    pub fn of_file(format: Format, options: FormatOptions, schema: &str) -> Result<Decoder, String> {
+        let state = match format {
+            Format::Avro => State::Avro(PlainAvro::of_file(schema)?),
+            Format::DebeziumAvro => State::DebeziumAvro(DebeziumAvro::of_file(schema)?),
+            other => return Err(format!("holds records of Avro, not {other}")),
+        };
+        Ok(Decoder { options, state })
+    }
+
+    /// How many bytes the record of a file takes that `bytes` begin with.
+    ///
+    /// # Errors
+    /// In words, if it does not end within them.
+    pub fn record_bytes(&self, bytes: &[u8]) -> Result<usize, String> {
+        match &self.state {
+            State::Avro(avro) => avro.record_bytes(bytes),
+            State::DebeziumAvro(avro) => avro.record_bytes(bytes),
+            _ => Err("is no file of records".to_owned()),
+        }
+    }
+
+    /// Finds what decoding a message takes beside it. To be asked before [`Decoder::decode`].
+    ///
+    /// # Errors
+    /// If that cannot be had now: the message is not to be decoded, and to be read again later.
+    pub fn ready(&mut self, message: &Message<'_>) -> Result<(), Unready> {
+        match &mut self.state {
+            State::Avro(avro) => avro.ready(&self.options, message),
+            State::DebeziumAvro(avro) => avro.ready(&self.options, message),
+            // Their messages say everything.
+            _ => Ok(()),
+        }
+    }
+
     /// Decodes one message and hands what it is to `sink`, exactly once.
     pub fn decode(&mut self, message: &Message<'_>, sink: &mut Sink<'_>) {
         match &mut self.state {
@@ -84,6 +130,9 @@ impl Decoder {
             State::Dms(dms) => dms.decode(&self.options, message, sink),
             State::Ogg(ogg) => ogg.decode(&self.options, message, sink),
             State::Json(json) => json.decode(&self.options, message, sink),
+            State::Avro(avro) => avro.decode(&self.options, message, sink),
+            State::DebeziumAvro(avro) => avro.decode(&self.options, message, sink),
+            State::DebeziumMongo(mongo) => mongo.decode(&self.options, message, sink),
         }
     }
 }

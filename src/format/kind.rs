@@ -1,6 +1,6 @@
 //! The formats by name, and telling them by content.
 
-use super::{canal, debezium_json, dms, maxwell, ogg, ticdc, wal2json};
+use super::{canal, debezium_json, debezium_mongodb, dms, maxwell, ogg, ticdc, wal2json};
 use std::fmt;
 
 /// A format that can be read.
@@ -29,6 +29,12 @@ pub enum Format {
     Csv,
     /// Apache Parquet files.
     Parquet,
+    /// Records of Avro, whose schemas a registry has.
+    Avro,
+    /// Debezium's envelope in Avro.
+    DebeziumAvro,
+    /// Debezium's envelope of MongoDB.
+    DebeziumMongodb,
 }
 
 const NAMES: &[(&str, Format)] = &[
@@ -43,6 +49,9 @@ const NAMES: &[(&str, Format)] = &[
     ("json", Format::Json),
     ("csv", Format::Csv),
     ("parquet", Format::Parquet),
+    ("avro", Format::Avro),
+    ("debezium-avro", Format::DebeziumAvro),
+    ("debezium-mongodb", Format::DebeziumMongodb),
 ];
 
 /// Other names that people use.
@@ -62,22 +71,14 @@ const ALIASES: &[(&str, Format)] = &[
 ];
 
 /// Formats that are known by name and not read yet.
-const PLANNED: &[&str] = &[
-    "debezium-avro",
-    "debezium-flat",
-    "debezium-mongodb",
-    "delta-cdf",
-    "avro",
-    "cloudevents",
-    "airbyte",
-    "fivetran",
-];
+const PLANNED: &[&str] = &["debezium-flat", "delta-cdf", "cloudevents", "airbyte", "fivetran"];
 
 /// Whether the text of a message is an envelope.
 type LooksLike = fn(&str) -> bool;
 
 /// Envelopes by what tells them from others; none of these looks at names of columns.
 const ENVELOPES: &[(Format, LooksLike)] = &[
+    (Format::DebeziumMongodb, debezium_mongodb::looks_like),
     (Format::DebeziumJson, debezium_json::looks_like),
     (Format::Maxwell, maxwell::looks_like),
     (Format::Canal, canal::looks_like),
@@ -91,6 +92,11 @@ impl Format {
     /// The name used in options and messages.
     pub fn name(self) -> &'static str {
         NAMES.iter().find(|(_, f)| *f == self).map_or("", |(name, _)| name)
+    }
+
+    /// Its messages name schemas that a registry has.
+    pub fn is_framed(self) -> bool {
+        matches!(self, Format::Avro | Format::DebeziumAvro)
     }
 
     /// Names of all formats, for help.

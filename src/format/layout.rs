@@ -43,10 +43,14 @@ struct Name {
     seen: u64,
 }
 
+/// The number of another dictionary.
+pub fn dictionary() -> u32 {
+    DICTIONARIES.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1)
+}
+
 impl Default for Layout {
     fn default() -> Layout {
-        let dictionary = DICTIONARIES.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
-        Layout { dictionary, names: Vec::new(), message: 0 }
+        Layout { dictionary: dictionary(), names: Vec::new(), message: 0 }
     }
 }
 

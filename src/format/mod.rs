@@ -1,6 +1,7 @@
 //! From bytes to changes. Every decoder is pure and total: any bytes give changes, a kind that is
 //! ignored, or a fault for the quarantine, within time and memory bounded by the message.
 
+pub mod avro;
 pub mod expr;
 pub mod json;
 pub mod number;
@@ -11,13 +12,15 @@ pub mod time_text;
 mod block;
 mod canal;
 mod csv;
+mod debezium;
 mod debezium_json;
+mod debezium_mongodb;
 mod declare;
 mod decoder;
 pub(crate) mod dms;
 pub(crate) mod fields;
 mod infer;
-mod kind;
+pub(crate) mod kind;
 mod layout;
 mod maxwell;
 mod ogg;

@@ -1,8 +1,10 @@
 //! What a user declares about a source: the intake options, as data.
 
+use super::avro::{Framing, SchemaSource};
 use super::expr::Expr;
 use asofdb_storage::event::Op;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Messages longer than this are quarantined, unless [`FormatOptions::message_bytes_max`] says
 /// otherwise.
@@ -50,6 +52,10 @@ pub struct FormatOptions {
     pub delimiter: u8,
     /// CSV: names of the columns where the file has no header.
     pub header: Option<Vec<String>>,
+    /// Avro: how the id of a schema goes with a message.
+    pub framing: Framing,
+    /// Avro: where the schemas of ids are.
+    pub schemas: Option<Arc<dyn SchemaSource>>,
     /// Longest message, in bytes.
     pub message_bytes_max: usize,
 }
@@ -75,6 +81,8 @@ impl Default for FormatOptions {
             null_text: None,
             delimiter: b',',
             header: None,
+            framing: Framing::default(),
+            schemas: None,
             message_bytes_max: MESSAGE_BYTES_MAX,
         }
     }

@@ -1,7 +1,7 @@
 //! Plain JSON: one object a message, its members are the columns. With a Kafka key, a message
 //! without a value is a delete.
 
-use super::declare::{self, Envelope};
+use super::declare;
 use super::fields::{Reject, columns, untyped_cell};
 use super::json::{self, Member, RawText};
 use super::layout::Layout;
@@ -9,7 +9,6 @@ use super::options::FormatOptions;
 use super::roles::{Plain, Roles};
 use super::scratch::{Scratch, ScratchBuffer};
 use crate::change::{Change, Column, Decoded, Message, Numbered, Sink};
-use asofdb_storage::event::Op;
 use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
 
@@ -162,15 +161,10 @@ fn tombstone<'a>(
     p: &mut Parts<'a>,
     scratch: &mut Scratch<'a>,
 ) -> Step<'a> {
-    if p.key.is_empty() {
-        return Step::Ignored(super::TOMBSTONE_WITHOUT_KEY);
+    match declare::plain_tombstone(options, message, &p.key, &mut p.ties, scratch) {
+        Some(change) => Step::Change { change, filtered: false },
+        None => Step::Ignored(super::TOMBSTONE_WITHOUT_KEY),
     }
-    let envelope = Envelope::of_message(message);
-    let mut change = Change::new(Op::Delete);
-    change.tombstone = true;
-    change.times = envelope.times;
-    change.declared = declare::declared_of_tombstone(options, &envelope, &mut p.ties, scratch);
-    Step::Change { change, filtered: false }
 }
 
 /// The columns of a record's key: an object's members, or one unnamed column.

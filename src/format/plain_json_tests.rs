@@ -1,6 +1,7 @@
 use super::super::options::*;
 use super::*;
 use crate::change::Header;
+use asofdb_storage::event::Op;
 
 /// One line a message, for comparing.
 pub(crate) fn shown(decoded: Decoded<'_>) -> String {

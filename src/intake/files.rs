@@ -48,7 +48,7 @@ impl FileMessages {
             .collect::<Result<Vec<SourcePosition>>>()?;
         let files = FileOptions {
             format,
-            options: options.format_options()?,
+            options: options.decoding()?,
             stdin_name: options.source_name.clone(),
             stdin,
         };

@@ -191,7 +191,7 @@ impl<'o> Decoders<'o> {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
             std::collections::hash_map::Entry::Vacant(room) => {
                 let reading = reading_of(&self.catalog, &place);
-                let options = self.options.format_options().map_err(|e| e.message().to_owned());
+                let options = self.options.decoding().map_err(|e| e.message().to_owned());
                 room.insert(options.and_then(|options| {
                     KeptMessages::new(reading.as_ref(), self.format, &options, &message.raw)
                 }))

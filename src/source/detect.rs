@@ -1,7 +1,8 @@
 //! Telling containers and formats by content.
 
 use super::kdump::Kdump;
-use crate::format::Format;
+use crate::format::avro::container::{Found, Header, MAGIC};
+use crate::format::{Format, FormatOptions, avro};
 
 /// How messages stand in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub(super) enum Container {
     Csv,
     /// Rows of Parquet.
     Parquet,
+    /// Records of Avro behind their schema.
+    AvroFile,
 }
 
 /// Lines that are looked at.
@@ -47,18 +50,30 @@ pub(super) fn looks_like_data(name: &str) -> bool {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
     matches!(
         end.as_str(),
-        "json" | "jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "txt" | "log" | "dump" | ""
+        "json" | "jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "txt" | "log" | "dump" | "avro" | ""
     )
 }
 
 /// What a file is, from its first bytes and, for lines that could be JSON or CSV, its name.
-pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Container, Format) {
+pub(super) fn detect(
+    name: &str,
+    head: &[u8],
+    declared: Option<Format>,
+    options: &FormatOptions,
+) -> (Container, Format) {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     match declared {
         Some(format @ (Format::Csv | Format::TicdcCsv)) => return (Container::Csv, format),
         Some(Format::Parquet) => return (Container::Parquet, Format::Parquet),
         Some(Format::Dms) if head.starts_with(PARQUET) => return (Container::Parquet, Format::Dms),
         _ if head.starts_with(PARQUET) => return (Container::Parquet, Format::Parquet),
+        _ if head.starts_with(MAGIC) => {
+            let found = || match Header::read(head) {
+                Ok(Found::Whole(header, _)) => avro::file_format(&header.schema),
+                _ => Format::Avro,
+            };
+            return (Container::AvroFile, declared.unwrap_or_else(found));
+        }
         _ => {}
     }
     let lines =
@@ -77,7 +92,7 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
     let dump =
         base.ends_with(".kdump.jsonl") || lines().any(|l| std::str::from_utf8(l).is_ok_and(Kdump::is_record));
     if dump {
-        return (Container::Kdump, declared.unwrap_or_else(|| of_records(lines())));
+        return (Container::Kdump, declared.unwrap_or_else(|| of_records(lines(), options)));
     }
     let container = if first.starts_with(b"[") { Container::Array } else { Container::Lines };
     let format = declared.unwrap_or_else(|| match container {
@@ -87,13 +102,13 @@ pub(super) fn detect(name: &str, head: &[u8], declared: Option<Format>) -> (Cont
     (container, format)
 }
 
-fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Format {
+fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>, options: &FormatOptions) -> Format {
     let (mut format, mut dump) = (Format::Json, Kdump::default());
     for line in lines {
         dump.read(line, &mut |record| {
-            if let Ok((record, _)) = record {
-                format = Format::of_record(record.key, record.value);
-            }
+            let Ok((record, headers)) = record else { return };
+            let framed = avro::framed_format(options, &record.message(headers));
+            format = framed.unwrap_or_else(|| Format::of_record(record.key, record.value));
         });
         if format != Format::Json {
             break;

@@ -1,11 +1,13 @@
 //! One open file: its container, its decoder, and how far it was read.
 
+use super::avro_file::AvroFile;
 use super::blocks::{Blocks, Line, digest};
 use super::detect::{Container, detect};
 use super::kdump::Kdump;
 use super::kept::Reading;
 use super::position::{HEAD_BYTES, Place, SourceError, SourcePosition};
 use crate::change::{Decoded, Fault, Message};
+use crate::format::avro::Unready;
 use crate::format::dms;
 use crate::format::json;
 use crate::format::parquet::ParquetRows;
@@ -45,6 +47,7 @@ enum Body {
     Array(Decoder),
     Csv(CsvDecoder, usize),
     Parquet(Box<ParquetRows>),
+    Avro(Box<AvroFile>),
 }
 
 /// What is common to the places of one file.
@@ -88,21 +91,13 @@ impl OpenFile {
             blocks.fill().map_err(|e| failed(&e))?;
         }
         blocks.digest_like(&position.digest);
-        let (container, format) = detect(&shown, blocks.window(), declared);
+        let (container, format) = detect(&shown, blocks.window(), declared, options);
         let stdin = shown == "-";
         let head = &blocks.window()[..blocks.window().len().min(if stdin { HEAD_BYTES } else { 0 })];
         let head = head.to_vec();
-        let mut options = options.clone();
-        if container == Container::Csv
-            && shown.trim_end_matches(".gz").ends_with(".tsv")
-            && options.delimiter == b','
-        {
-            options.delimiter = b'\t';
-        }
-        let decoder = || {
-            let decoder = Decoder::resumed(format, options.clone(), position.state.as_ref());
-            decoder.ok_or_else(|| failed(&"is no file of messages"))
-        };
+        let options = delimited(options, container, &shown);
+        let state = position.state.as_ref();
+        let decoder = || message_decoder(&shown, container, format, &options, state);
         let (mut lines, mut header_bytes) = (position.lines, 0);
         if container != Container::Parquet && blocks.window().starts_with(b"\xef\xbb\xbf") {
             header_bytes = 3;
@@ -118,6 +113,11 @@ impl OpenFile {
                 header_bytes += bytes;
                 lines = lines.max(header_lines);
                 Body::Csv(CsvDecoder::new(format, header, &shown), options.message_bytes_max)
+            }
+            Container::AvroFile => {
+                let (file, bytes) = AvroFile::open(&mut blocks, format, &options).map_err(|e| failed(&e))?;
+                header_bytes += bytes;
+                Body::Avro(Box::new(file))
             }
             Container::Parquet => {
                 let file = parquet().map_err(|e| failed(&e))?;
@@ -151,12 +151,13 @@ impl OpenFile {
         let mut count = 0;
         while count < messages_max {
             let more = match &mut self.body {
-                Body::Parquet(_) => self.rows(messages_max - count, sink),
+                Body::Parquet(_) => self.rows(messages_max - count, sink).map_err(Unready::from),
                 Body::Array(_) => self.array(sink),
-                Body::Csv(..) => self.record(sink),
+                Body::Avro(_) => self.avro(sink).map_err(Unready::from),
+                Body::Csv(..) => self.record(sink).map_err(Unready::from),
                 Body::Lines(_) | Body::Kdump(..) => self.line(sink),
             };
-            match more.map_err(|reason| SourceError::new(&self.shown, reason))? {
+            match more.map_err(|e| SourceError::new(&self.shown, e.reason).hint(e.hint))? {
                 0 => break,
                 n => count += n,
             }
@@ -195,7 +196,7 @@ impl OpenFile {
     fn state(&self) -> Option<serde_json::Value> {
         match &self.body {
             Body::Lines(decoder) | Body::Array(decoder) => decoder.state(),
-            Body::Kdump(..) | Body::Csv(..) | Body::Parquet(_) => None,
+            Body::Kdump(..) | Body::Csv(..) | Body::Parquet(_) | Body::Avro(_) => None,
         }
     }
 
@@ -203,7 +204,7 @@ impl OpenFile {
         let (records, header) = match &self.body {
             Body::Kdump(..) => (true, None),
             Body::Csv(csv, _) => (false, Some(csv.columns().to_vec())),
-            Body::Lines(_) | Body::Array(_) | Body::Parquet(_) => (false, None),
+            Body::Lines(_) | Body::Array(_) | Body::Parquet(_) | Body::Avro(_) => (false, None),
         };
         let delimiter = header.is_some().then_some(self.options.delimiter as char);
         // Rows of Parquet are none that could be read again, whoever wrote them.
@@ -212,7 +213,7 @@ impl OpenFile {
         Reading { format, records, header, delimiter }
     }
 
-    fn line(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+    fn line(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, Unready> {
         loop {
             let at = At {
                 number: self.number,
@@ -241,7 +242,7 @@ impl OpenFile {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             match &mut self.body {
                 Body::Kdump(decoder, dump) => {
-                    kdump_line(decoder, dump, line, &at, &mut self.partitions, sink)
+                    kdump_line(decoder, dump, line, &at, &mut self.partitions, sink)?;
                 }
                 Body::Lines(decoder) => {
                     let message =
@@ -296,7 +297,7 @@ impl OpenFile {
 
     /// An array is one value and read at once; its elements are the messages. What turns out to be
     /// none is read as lines.
-    fn array(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+    fn array(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, Unready> {
         let Body::Array(decoder) = &mut self.body else { return Ok(0) };
         while !self.blocks.at_end && self.blocks.window().len() <= self.options.message_bytes_max {
             self.blocks.fill().map_err(|e| e.to_string())?;
@@ -306,7 +307,8 @@ impl OpenFile {
         let whole = self.blocks.at_end
             && std::str::from_utf8(window).is_ok_and(|text| json::elements(text, &mut elements).is_ok());
         if !whole {
-            let decoder = Decoder::new(self.format, self.options.clone()).ok_or("is no file of messages")?;
+            let decoder = Decoder::new(self.format, self.options.clone())
+                .ok_or_else(|| "is no file of messages".to_owned())?;
             self.body = Body::Lines(decoder);
             return self.line(sink);
         }
@@ -328,6 +330,27 @@ impl OpenFile {
         let all = window.len();
         self.blocks.consume(all);
         Ok(count)
+    }
+
+    /// A block is read at once; its records are the messages.
+    fn avro(&mut self, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
+        let Body::Avro(file) = &mut self.body else { return Ok(0) };
+        loop {
+            let Some((block, bytes)) = file.block(&mut self.blocks)? else { return Ok(0) };
+            let records = file.records(&block)?;
+            for (from, to) in &records {
+                let (position, number, byte) = (&self.position, self.number, self.blocks.bytes);
+                let at = At { number, position, file: &self.shown, line: position.next + 1, byte };
+                let value = Some(&block.data[*from..*to]);
+                let message = Message { value, position: position.next, ..Message::default() };
+                file.decoder.decode(&message, &mut |decoded| sink(&at.place(&[]), decoded));
+                self.position.next += 1;
+            }
+            self.blocks.consume(bytes);
+            if !records.is_empty() {
+                return Ok(records.len() as u64);
+            }
+        }
     }
 
     fn rows(&mut self, messages_max: u64, sink: &mut PlacedSink<'_>) -> Result<u64, String> {
@@ -365,7 +388,8 @@ fn kdump_line(
     at: &At<'_>,
     partitions: &mut BTreeMap<String, u64>,
     sink: &mut PlacedSink<'_>,
-) {
+) -> Result<(), Unready> {
+    let mut ready = Ok(());
     dump.read(line, &mut |record| match record {
         Err(reject) => {
             sink(&at.place(line), Decoded::Quarantine(reject.fault()));
@@ -387,10 +411,45 @@ fn kdump_line(
             if record.offset < *next {
                 return sink(&place, Decoded::Ignored("repeated_offset"));
             }
-            *next = record.offset.saturating_add(1);
-            decoder.decode(&record.message(headers), &mut |decoded| sink(&place, decoded));
+            let message = record.message(headers);
+            ready = decoder.ready(&message);
+            if ready.is_ok() {
+                *next = record.offset.saturating_add(1);
+                decoder.decode(&message, &mut |decoded| sink(&place, decoded));
+            }
         }
     });
+    ready
+}
+
+/// The options of a file; tabs separate the fields of one whose name says so.
+fn delimited(options: &FormatOptions, container: Container, shown: &str) -> FormatOptions {
+    let mut options = options.clone();
+    if container == Container::Csv
+        && shown.trim_end_matches(".gz").ends_with(".tsv")
+        && options.delimiter == b','
+    {
+        options.delimiter = b'\t';
+    }
+    options
+}
+
+fn message_decoder(
+    shown: &str,
+    container: Container,
+    format: Format,
+    options: &FormatOptions,
+    state: Option<&serde_json::Value>,
+) -> Result<Decoder, SourceError> {
+    // Messages whose schemas a registry has are bytes, and bytes do not stand in lines.
+    if container != Container::Kdump && format.is_framed() {
+        let reason = format!("holds no messages of {format}: it is no dump of Kafka records");
+        let hint =
+            r#"a dump has one record a line: {"topic":"t","partition":0,"offset":0,"value_b64":"AAAAAAE="}"#;
+        return Err(SourceError::new(shown, reason).hint(hint));
+    }
+    let decoder = Decoder::resumed(format, options.clone(), state);
+    decoder.ok_or_else(|| SourceError::new(shown, "is no file of messages"))
 }
 
 fn rows(file: std::fs::File, next: u64, format: Format, path: &str) -> Result<ParquetRows, String> {

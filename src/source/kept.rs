@@ -4,6 +4,8 @@ use super::file::PlacedSink;
 use super::kdump::Kdump;
 use super::position::Place;
 use crate::change::{Decoded, Message};
+use crate::format::avro::Unready;
+use crate::format::fields::Reject;
 use crate::format::{CsvDecoder, Decoder, Format, FormatOptions};
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +89,13 @@ impl KeptMessages {
             Body::Record(decoder, dump) => dump.read(place.raw, &mut |record| match record {
                 Err(reject) => sink(place, Decoded::Quarantine(reject.fault())),
                 Ok((record, headers)) => {
-                    decoder.decode(&record.message(headers), &mut |decoded| sink(place, decoded));
+                    let message = record.message(headers);
+                    match decoder.ready(&message) {
+                        Ok(()) => decoder.decode(&message, &mut |decoded| sink(place, decoded)),
+                        Err(Unready { reason, hint }) => {
+                            sink(place, Decoded::Quarantine(Reject::new(reason).hint(hint).fault()));
+                        }
+                    }
                 }
             }),
         }

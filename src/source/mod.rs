@@ -1,5 +1,6 @@
 //! Where bytes come from, and the identity of what was read (rule C1).
 
+mod avro_file;
 mod blocks;
 mod detect;
 mod file;
@@ -9,12 +10,15 @@ mod kept;
 mod known;
 mod paths;
 mod position;
+mod registry;
+pub(crate) mod schemas;
 
 pub use asofdb_storage::timeline::natural_cmp as natural_order;
 pub use file::PlacedSink;
 pub use files::{FileOptions, FileSource};
 pub use kept::{KeptMessages, Reading};
 pub use position::{Notice, Place, SourceError, SourcePosition};
+pub use registry::Registry;
 
 #[cfg(test)]
 mod tests;

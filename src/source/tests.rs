@@ -295,3 +295,41 @@ proptest::proptest! {
         }
     }
 }
+
+/// A dump of one record, and what reading it with these options says.
+fn read_framed(name: &str, text: &str, options: crate::IntakeOptions) -> Result<Vec<String>, SourceError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let format = options.format.as_deref().map(|f| f.parse().unwrap());
+    let files = FileOptions { format, options: options.decoding().unwrap(), ..FileOptions::default() };
+    let mut source = FileSource::open(&[path.to_str().unwrap().to_owned()], files, vec![])?;
+    let mut out = Vec::new();
+    let mut sink = |_: &Place<'_>, d: Decoded<'_>| out.push(word(d));
+    while source.read(10, &mut sink)? {}
+    Ok(out)
+}
+
+#[test]
+fn framed_messages_without_a_place_of_schemas_stop_the_intake_and_say_what_is_missing() {
+    let record = r#"{"topic":"t","partition":0,"offset":0,"value_b64":"AAAAAAEC"}"#;
+    let error = read_framed("t.kdump.jsonl", record, crate::IntakeOptions::default()).unwrap_err();
+    assert!(error.reason.contains("name the schemas"), "{error}");
+    assert!(error.hint.contains("--schemas FILE"), "{}", error.hint);
+    let avro = crate::IntakeOptions { format: Some("avro".into()), ..Default::default() };
+    let error = read_framed("t.jsonl", "{\"a\":1}\n", avro).unwrap_err();
+    assert!(error.reason.contains("no dump of Kafka records"), "{error}");
+}
+
+#[test]
+fn framed_messages_are_read_with_the_schemas_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let schemas = dir.path().join("s.json");
+    let text = r#"{"1":{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}}"#;
+    std::fs::write(&schemas, text).unwrap();
+    let options =
+        crate::IntakeOptions { schemas: vec![schemas.to_str().unwrap().to_owned()], ..Default::default() };
+    let record = r#"{"topic":"t","partition":0,"offset":0,"value_b64":"AAAAAAEC"}"#;
+    let read = read_framed("t.kdump.jsonl", record, options).unwrap();
+    assert_eq!(read, ["Some(Int(1))"]);
+}

@@ -18,6 +18,8 @@ const SETS: &[(&str, &str)] = &[
     ("ticdc/update_pk_split.csv", "ticdc-csv"),
     ("ticdc/update_uk_delete_insert_same_ts.csv", "ticdc-csv"),
     ("ogg", "ogg"),
+    ("debezium-mongodb", "debezium-mongodb"),
+    ("debezium-mongodb/bson_scalar_types.jsonl", "json"),
     ("plain", "json"),
     ("plain/csv_sequence_numbers.csv", "csv"),
     ("bitemporal", "json"),

@@ -2,7 +2,9 @@
 
 mod bench;
 mod corpus;
+mod corpus_avro;
 mod corpus_detect;
+mod corpus_mongodb;
 mod corpus_mysql;
 mod corpus_postgres;
 mod expect;

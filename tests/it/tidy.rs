@@ -21,6 +21,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("crc32fast", &["storage/src/log/"]),
     ("parquet", &["storage/src/run/", "src/export/", "src/format/"]),
     ("datafusion", &["src/sql/", "src/export/", "src/lib.rs"]),
+    ("ureq", &["src/source/registry.rs"]),
     ("rustyline", &["shell/"]),
     ("clap", &["shell/"]),
     ("asofdb_shell", &["shell/"]),

@@ -38,6 +38,8 @@ pub struct IngestArgs {
     #[command(flatten)]
     pub content: ContentArgs,
     #[command(flatten)]
+    pub schemas: SchemaArgs,
+    #[command(flatten)]
     pub flow: FlowArgs,
 }
 
@@ -108,6 +110,24 @@ pub struct ContentArgs {
     /// Names of the columns of CSV files without a header
     #[arg(long, value_name = "COLS", value_delimiter = ',')]
     pub header: Option<Vec<String>>,
+}
+
+/// Where the schemas of Avro messages are.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Schemas")]
+pub struct SchemaArgs {
+    /// File with the schemas that Avro messages name; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub schemas: Vec<String>,
+    /// Schema registry to ask: http[s]://[NAME:PASSWORD@]HOST[:PORT][/PATH]
+    #[arg(long, value_name = "URL")]
+    pub registry: Option<String>,
+    /// File with NAME:PASSWORD for the registry [default: the variable ASOF_REGISTRY_AUTH]
+    #[arg(long, value_name = "FILE", requires = "registry")]
+    pub registry_auth: Option<PathBuf>,
+    /// How the id of its schema goes with a message: confluent (4 bytes) or apicurio (8 bytes)
+    #[arg(long, value_name = "FRAMING")]
+    pub framing: Option<String>,
 }
 
 /// How the intake runs.

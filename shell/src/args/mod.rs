@@ -5,7 +5,7 @@ mod question;
 mod store;
 mod upkeep;
 
-pub use intake::{FlowArgs, IngestArgs};
+pub use intake::{FlowArgs, IngestArgs, SchemaArgs};
 pub use question::{ShellArgs, SqlArgs, duration};
 pub use store::{StoreAnd, StoreArg, from_environment, is_store};
 pub use upkeep::{

@@ -2,13 +2,14 @@
 
 use super::Manner;
 use super::rounds::Rounds;
-use crate::args::{IngestArgs, StoreAnd};
+use crate::args::{IngestArgs, SchemaArgs, StoreAnd};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::progress::Progress;
 use crate::render::escape::visible;
 use crate::{interrupt, store};
 use asofdb::count;
 use asofdb::format::options::Absent;
+use asofdb::options::Registry;
 use asofdb::{IntakeOptions, IntakeReport};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -109,9 +110,21 @@ fn absent(text: &str) -> Outcome<Absent> {
     }
 }
 
+/// The registry, with the name and password of its address, of a file, or of the environment.
+fn registry(args: &SchemaArgs) -> Outcome<Option<Registry>> {
+    let Some(mut registry) = maybe::<Registry>("--registry", &args.registry)? else { return Ok(None) };
+    if let Some(file) = &args.registry_auth {
+        let text = std::fs::read_to_string(file)
+            .map_err(|e| Failure::usage(format!("--registry-auth {}: {e}", file.display())))?;
+        registry.auth = Some(text.trim_end().to_owned());
+    }
+    registry.auth = registry.auth.or_else(|| std::env::var("ASOF_REGISTRY_AUTH").ok());
+    Ok(Some(registry))
+}
+
 /// The options of the library.
 pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
-    let IngestArgs { places: _, format, table, key, operation, time, content, flow } = args;
+    let IngestArgs { places: _, format, table, key, operation, time, content, schemas, flow } = args;
     let options = IntakeOptions {
         format: (format != "auto").then(|| format.clone()),
         table: table.clone(),
@@ -133,6 +146,9 @@ pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
         zone: time.zone.clone(),
         null_text: content.null_text.clone(),
         header: content.header.as_ref().map(|h| h.iter().map(|n| n.trim().to_owned()).collect()),
+        schemas: schemas.schemas.clone(),
+        registry: registry(schemas)?,
+        framing: maybe("--framing", &schemas.framing)?,
         source_name: flow.source_name.clone(),
         keep_raw: flow.keep_raw,
         strict: flow.strict,

@@ -1,14 +1,13 @@
 //! Envelopes to changes.
 
 use super::cell::cell;
-use super::origin::{Origin, origin};
 use super::parts::{Parts, list};
 use super::schema::{Fields, Schema, SchemaCache};
-use super::table::Topics;
-use crate::change::{Change, Column, Decoded, Message, Numbered, Previous, Sink};
-use crate::format::block::{Block, table_name, unique};
-use crate::format::declare::{self, Envelope, View};
-use crate::format::fields::{Reject, columns, shortened};
+use crate::change::{Column, Message, Numbered, Sink};
+use crate::format::block::{Block, unique};
+use crate::format::debezium::envelope::{self, Operation, Step};
+use crate::format::debezium::{Encoding, Topics};
+use crate::format::fields::{Reject, columns};
 use crate::format::json::{self, Member, Raw, RawText};
 use crate::format::layout::Layout;
 use crate::format::options::FormatOptions;
@@ -31,12 +30,6 @@ pub struct DebeziumJson {
     layout: Layout,
 }
 
-#[allow(clippy::large_enum_variant, reason = "lives for one call")]
-enum Step<'a> {
-    Change { change: Change<'a>, filtered: bool },
-    Ignored(&'static str),
-}
-
 impl DebeziumJson {
     /// Decodes one message and hands what it is to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
@@ -46,28 +39,11 @@ impl DebeziumJson {
         let mut p = std::mem::take(parts).recycled();
         let mut reader = Reader { options, message, schemas, layout, scratch: &mut scratch };
         let step = reader.read(&mut p, topics);
-        match step {
-            _ if scratch.overflowed() => {
-                sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
-            }
-            Ok(Step::Ignored(kind)) => sink(Decoded::Ignored(kind)),
-            Ok(Step::Change { mut change, filtered }) => {
-                change.declared.ties = &p.ties;
-                change.fields = &p.row;
-                change.image = if filtered { &p.image } else { &p.row };
-                if !filtered {
-                    change.numbered = Numbered { dictionary, numbers: &p.numbers };
-                }
-                change.before = if change.op == Op::Delete { &p.row } else { &p.before };
-                change.key = &p.key;
-                change.headers = message.headers;
-                if !p.previous.is_empty() {
-                    change.previous = Some(Previous { key: &p.previous, deletes_sent: true });
-                }
-                sink(Decoded::Changes(&[change]));
-            }
-            Err(reject) => sink(Decoded::Quarantine(reject.fault())),
-        }
+        let step = match scratch.overflowed() {
+            true => Err(Reject::new("the message needs more room than it should")),
+            false => step,
+        };
+        p.rows.deliver(step, message, Numbered { dictionary, numbers: &p.rows.numbers }, sink);
         *parts = p.recycled();
     }
 }
@@ -136,15 +112,17 @@ impl<'a> Reader<'_, 'a> {
         // The key has an outer list of its own.
         std::mem::swap(&mut p.outer, &mut p.envelope);
         if let Some(key) = self.message.key.filter(|k| !k.is_empty()) {
-            self.key(key, fallback, &mut p.members, &mut p.outer, &mut p.key)
+            self.key(key, fallback, &mut p.members, &mut p.outer, &mut p.rows.key)
                 .map_err(|e| e.at(0).hint("this is the record's key"))?;
         }
         if let Some(old) = self.message.headers.iter().find(|h| h.name == "__debezium.oldkey") {
-            self.key(old.value, fallback, &mut p.members, &mut p.outer, &mut p.previous)
+            self.key(old.value, fallback, &mut p.members, &mut p.outer, &mut p.rows.previous)
                 .map_err(|e| e.at(0).hint("this is the header __debezium.oldkey"))?;
         }
         match payload.raw {
-            Raw::Null => Ok(self.tombstone(p, topics)),
+            Raw::Null => {
+                Ok(envelope::tombstone(self.options, self.message, topics, &mut p.rows, self.scratch))
+            }
             Raw::Nested { text, .. } if payload.listed || text.starts_with('{') => {
                 self.envelope(p, topics, payload.at, fallback)
             }
@@ -212,20 +190,6 @@ impl<'a> Reader<'_, 'a> {
         columns(members, 0, self.scratch, out, |i, name, m, scratch| typed(fields, i, name, m, scratch))
     }
 
-    fn tombstone(&mut self, p: &mut Parts<'a>, topics: &Topics) -> Step<'a> {
-        if p.key.is_empty() {
-            return Step::Ignored(crate::format::TOMBSTONE_WITHOUT_KEY);
-        }
-        let mut change = Change::new(Op::Delete);
-        change.tombstone = true;
-        let envelope = Envelope::of_message(self.message);
-        change.times = envelope.times;
-        change.declared = declare::declared_of_tombstone(self.options, &envelope, &mut p.ties, self.scratch);
-        change.table = self.message.topic.and_then(|t| topics.guess(t, self.scratch));
-        change.table_guessed = true;
-        Step::Change { change, filtered: false }
-    }
-
     fn envelope(
         &mut self,
         p: &mut Parts<'a>,
@@ -235,21 +199,9 @@ impl<'a> Reader<'_, 'a> {
     ) -> Result<Step<'a>, Reject> {
         unique(&p.envelope, at)?;
         let block = Block(&p.envelope);
-        let (code, op) = match block.raw("op") {
-            Some(Raw::Text(t)) => match t.text {
-                "c" => ("c", Op::Insert),
-                "r" => ("r", Op::Read),
-                "u" => ("u", Op::Update),
-                "d" => ("d", Op::Delete),
-                "t" => ("t", Op::Truncate),
-                "m" => return Ok(Step::Ignored("message")),
-                other => {
-                    return Err(Reject::new(format!("unknown operation `{}`", shortened(other)))
-                        .hint("Debezium's are c, r, u, d, t and m"));
-                }
-            },
-            Some(Raw::Null) | None => return side_message(&block),
-            Some(_) => return Err(Reject::new("the operation is not a text")),
+        let (code, op) = match envelope::operation(&block)? {
+            Operation::Change(code, op) => (code, op),
+            Operation::Ignored(kind) => return Ok(Step::Ignored(kind)),
         };
         if !p.read.source {
             p.source.clear();
@@ -257,44 +209,26 @@ impl<'a> Reader<'_, 'a> {
                 json::members(text, &mut p.source)?;
             }
         }
-        let origin = origin(&p.source, self.scratch);
-        let mut change = Change::new(op);
-        change.table = table_name(&origin.source, self.scratch);
-        change.source = origin.source;
-        change.snapshot = origin.snapshot || op == Op::Read;
-        change.token = origin.token.filter(|_| op != Op::Read);
-        change.times = block.times(origin.time, self.message.broker_time);
-        change.transaction_id = transaction(&block, self.scratch).or(origin.transaction_id);
+        let change = envelope::change(op, &block, &p.source, self.message, self.scratch);
         self.rows(p, op, at, fields)?;
         if let (Some(topic), Some(table)) = (self.message.topic, change.table) {
             topics.learn(topic, table);
         }
-        self.declared(p, change, code, &origin)
+        envelope::declared(self.options, self.message, change, code, &mut p.rows, self.scratch)
     }
 
     /// Reads `after` or `before` into the row of the change, and `before` of an update beside it.
     fn rows(&mut self, p: &mut Parts<'a>, op: Op, at: usize, fields: Option<&Fields>) -> Result<(), Reject> {
-        let (row, beside) = match op {
-            Op::Delete => ("before", None),
-            Op::Truncate => ("", None),
-            // An old row is needed where nothing else names the row.
-            Op::Update if p.key.is_empty() => ("after", Some("before")),
-            _ => ("after", None),
-        };
-        p.keep_read(row, beside.is_some());
-        if op == Op::Truncate {
+        let keyed = !p.rows.key.is_empty();
+        let (row, beside) = envelope::row_names(op, keyed);
+        p.keep_read(row, !beside.is_empty());
+        if row.is_empty() {
             return Ok(());
         }
         if !self.object(p, row, at, fields, false)? {
-            if op != Op::Delete {
-                return Err(Reject::new(format!("a change of kind {} without `after`", op.word()))
-                    .hint("only deletes and truncates have none"));
-            }
-            if p.key.is_empty() {
-                return Err(Reject::new("a delete with neither a key nor `before`"));
-            }
+            envelope::without_row(op, keyed)?;
         }
-        if let Some(beside) = beside {
+        if !beside.is_empty() {
             self.object(p, beside, at, fields, true)?;
         }
         Ok(())
@@ -318,7 +252,7 @@ impl<'a> Reader<'_, 'a> {
             Raw::Nested { text, .. } if text.starts_with('{') => {
                 p.members.clear();
                 json::members(text, &mut p.members).map_err(|e| Reject::from(e).at(base + e.at))?;
-                let out = if beside { &mut p.before } else { &mut p.row };
+                let out = if beside { &mut p.rows.before } else { &mut p.rows.row };
                 columns(&p.members, base, self.scratch, out, |i, name, m, scratch| {
                     typed(fields, i, name, m, scratch)
                 })?;
@@ -326,31 +260,6 @@ impl<'a> Reader<'_, 'a> {
             }
             _ => Err(Reject::new(format!("`{name}` is no object")).at(base)),
         }
-    }
-
-    fn declared(
-        &mut self,
-        p: &mut Parts<'a>,
-        mut change: Change<'a>,
-        code: &'static str,
-        origin: &Origin<'a>,
-    ) -> Result<Step<'a>, Reject> {
-        let envelope = Envelope {
-            op: Some(code),
-            times: change.times,
-            position: self.message.position,
-            source: origin.source,
-            table: change.table,
-            transaction_id: change.transaction_id,
-        };
-        let mut view = View { columns: &p.row, envelope: &envelope, scratch: self.scratch };
-        let op = declare::overridden(self.options, &mut view, change.op);
-        change.op = op;
-        change.declared = declare::declared(self.options, &mut view, &mut p.ties)?;
-        // An envelope holds whole values of columns.
-        let (full, filtered) = declare::image(self.options, op, &p.row, &mut p.image, None)?;
-        change.full = full;
-        Ok(Step::Change { change, filtered })
     }
 }
 
@@ -361,35 +270,6 @@ fn typed<'a>(
     member: &Member<'a>,
     scratch: &mut Scratch<'a>,
 ) -> Result<Cell<'a>, Reject> {
-    let encoding = fields.map_or(super::schema::Encoding::Untyped, |f| f.encoding(place, name));
+    let encoding = fields.map_or(Encoding::Untyped, |f| f.encoding(place, name));
     cell(encoding, &member.value, scratch)
-}
-
-fn transaction<'a>(block: &Block<'_, 'a>, scratch: &mut Scratch<'a>) -> Option<&'a str> {
-    let Raw::Nested { text, .. } = block.raw("transaction")? else { return None };
-    match json::member(text, "id")? {
-        Raw::Text(t) => Some(t.resolve(scratch)),
-        Raw::Number(t) => Some(t),
-        _ => None,
-    }
-}
-
-/// Messages of the connector that are about no row.
-fn side_message<'a>(block: &Block<'_, 'a>) -> Result<Step<'a>, Reject> {
-    let has = |name: &str| block.raw(name).is_some();
-    let only = |names: &[&str]| !block.0.is_empty() && block.0.iter().all(|m| names.contains(&m.name.text));
-    if only(&["ts_ms", "ts_us", "ts_ns"]) {
-        return Ok(Step::Ignored("heartbeat"));
-    }
-    if has("status") && has("id") {
-        return Ok(Step::Ignored("transaction"));
-    }
-    if has("source") && ["ddl", "tableChanges", "historyRecord", "databaseName"].into_iter().any(has) {
-        return Ok(Step::Ignored("schema_change"));
-    }
-    if has("aggregate_type") && has("type") {
-        return Ok(Step::Ignored("notification"));
-    }
-    let what = if block.0.is_empty() { "the object is empty" } else { "there is no operation (`op`)" };
-    Err(Reject::new(what).hint("this is no envelope of Debezium; --format json reads plain objects"))
 }

@@ -3,10 +3,8 @@
 
 mod cell;
 mod decode;
-mod origin;
 mod parts;
 mod schema;
-mod table;
 
 pub use decode::DebeziumJson;
 

@@ -1,8 +1,8 @@
 //! What a message is taken apart into: buffers that are kept from message to message, and the one pass
 //! over an envelope that fills them.
 
-use super::cell::is_placeholder_text;
-use crate::change::Column;
+use crate::format::debezium::envelope::Rows;
+use crate::format::debezium::values::is_placeholder_text;
 use crate::format::json::{self, Member};
 use crate::format::layout::Layout;
 use asofdb_storage::recycle;
@@ -14,17 +14,10 @@ pub(super) struct Parts<'a> {
     pub(super) envelope: Vec<Member<'a>>,
     pub(super) source: Vec<Member<'a>>,
     pub(super) members: Vec<Member<'a>>,
-    pub(super) row: Vec<Column<'a>>,
-    /// Numbers of the names of `row`; none unless all have one.
-    pub(super) numbers: Vec<u16>,
-    pub(super) before: Vec<Column<'a>>,
+    pub(super) rows: Rows<'a>,
     pub(super) before_numbers: Vec<u16>,
     /// What was read while the envelope was listed.
     pub(super) read: Read,
-    pub(super) image: Vec<Column<'a>>,
-    pub(super) key: Vec<Column<'a>>,
-    pub(super) previous: Vec<Column<'a>>,
-    pub(super) ties: Vec<Cell<'a>>,
 }
 
 impl<'a> Parts<'a> {
@@ -34,15 +27,9 @@ impl<'a> Parts<'a> {
             envelope: recycle(self.envelope),
             source: recycle(self.source),
             members: recycle(self.members),
-            row: recycle(self.row),
-            numbers: recycle(self.numbers),
-            before: recycle(self.before),
+            rows: self.rows.recycled(),
             before_numbers: recycle(self.before_numbers),
             read: Read::default(),
-            image: recycle(self.image),
-            key: recycle(self.key),
-            previous: recycle(self.previous),
-            ties: recycle(self.ties),
         }
     }
 
@@ -50,20 +37,20 @@ impl<'a> Parts<'a> {
     /// beside it. Afterwards `read` says of `row` and `before` whether they were read, whatever their names.
     pub(super) fn keep_read(&mut self, row: &str, beside: bool) {
         if row == "before" {
-            std::mem::swap(&mut self.row, &mut self.before);
-            std::mem::swap(&mut self.numbers, &mut self.before_numbers);
+            std::mem::swap(&mut self.rows.row, &mut self.rows.before);
+            std::mem::swap(&mut self.rows.numbers, &mut self.before_numbers);
             std::mem::swap(&mut self.read.after, &mut self.read.before);
         }
         if row.is_empty() {
-            self.row.clear();
-            self.numbers.clear();
+            self.rows.row.clear();
+            self.rows.numbers.clear();
             self.read.after = false;
         }
         if !beside {
-            self.before.clear();
+            self.rows.before.clear();
             self.read.before = false;
         }
-        for column in self.row.iter_mut().chain(&mut self.before) {
+        for column in self.rows.row.iter_mut().chain(&mut self.rows.before) {
             if let Cell::Text(text) = column.cell
                 && is_placeholder_text(text)
             {
@@ -90,7 +77,8 @@ pub(super) fn list<'a>(
     rows: bool,
 ) -> Result<(), json::JsonError> {
     p.outer.clear();
-    let Parts { outer, source, row, numbers, before, before_numbers, read, .. } = p;
+    let Parts { outer, source, rows: kept, before_numbers, read, .. } = p;
+    let Rows { row, numbers, before, .. } = kept;
     // Of two members with one name the first counts, or none.
     let mut tried = Read::default();
     json::members_with(text, outer, |name, at| {

@@ -1,5 +1,6 @@
 //! Embedded schemas: which type a column of a wrapped message has.
 
+use crate::format::debezium::Encoding;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,36 +9,6 @@ use std::sync::Arc;
 const SCHEMAS_MAX: usize = 256;
 /// Longer schemas are parsed for every message.
 const SCHEMA_BYTES_MAX: usize = 1 << 20;
-
-/// How the value of a column is encoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
-    /// Nothing is known: as JSON shows it.
-    Untyped,
-    /// A double or float; NaN and infinities are text.
-    Float,
-    /// Bytes in base64.
-    Bytes,
-    /// Connect's Decimal: base64 of the unscaled integer, or a JSON number.
-    Decimal {
-        /// Digits after the point, may be negative.
-        scale: i64,
-    },
-    /// A struct of scale and unscaled integer.
-    VariableScaleDecimal,
-    /// Days.
-    Date,
-    /// Time of day in these units per second.
-    Time(u32),
-    /// Wall-clock time in these units per second.
-    Timestamp(u32),
-    /// An instant as text.
-    ZonedTimestamp,
-    /// A JSON document as text.
-    Json,
-    /// A UUID as text.
-    Uuid,
-}
 
 /// The encodings of the columns of one struct.
 #[derive(Debug, Default)]
@@ -118,29 +89,14 @@ fn parse(text: &str) -> Schema {
 }
 
 fn encoding(field: &Value) -> Encoding {
-    match field["name"].as_str().unwrap_or("") {
-        "org.apache.kafka.connect.data.Decimal" => {
-            let scale = &field["parameters"]["scale"];
-            let scale = scale.as_str().and_then(|s| s.parse().ok()).or(scale.as_i64());
-            Encoding::Decimal { scale: scale.unwrap_or(0) }
-        }
-        "io.debezium.data.VariableScaleDecimal" => Encoding::VariableScaleDecimal,
-        "io.debezium.time.Date" | "org.apache.kafka.connect.data.Date" => Encoding::Date,
-        "io.debezium.time.Time" | "org.apache.kafka.connect.data.Time" => Encoding::Time(1_000),
-        "io.debezium.time.MicroTime" => Encoding::Time(1_000_000),
-        "io.debezium.time.NanoTime" => Encoding::Time(1_000_000_000),
-        "io.debezium.time.Timestamp" | "org.apache.kafka.connect.data.Timestamp" => {
-            Encoding::Timestamp(1_000)
-        }
-        "io.debezium.time.MicroTimestamp" => Encoding::Timestamp(1_000_000),
-        "io.debezium.time.NanoTimestamp" => Encoding::Timestamp(1_000_000_000),
-        "io.debezium.time.ZonedTimestamp" | "io.debezium.time.IsoTimestamp" => Encoding::ZonedTimestamp,
-        "io.debezium.data.Json" => Encoding::Json,
-        "io.debezium.data.Uuid" => Encoding::Uuid,
-        _ => match field["type"].as_str().unwrap_or("") {
-            "float" | "double" | "float32" | "float64" => Encoding::Float,
-            "bytes" => Encoding::Bytes,
-            _ => Encoding::Untyped,
-        },
-    }
+    let scale = || {
+        let scale = &field["parameters"]["scale"];
+        scale.as_str().and_then(|s| s.parse().ok()).or(scale.as_i64()).unwrap_or(0)
+    };
+    let named = Encoding::of_name(field["name"].as_str().unwrap_or(""), scale);
+    named.unwrap_or_else(|| match field["type"].as_str().unwrap_or("") {
+        "float" | "double" | "float32" | "float64" => Encoding::Float,
+        "bytes" => Encoding::Bytes,
+        _ => Encoding::Untyped,
+    })
 }

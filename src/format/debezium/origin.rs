@@ -2,8 +2,7 @@
 
 use crate::change::{SourceRef, Token};
 use crate::format::block::Block;
-use crate::format::json::Member;
-use crate::format::json::Raw;
+use crate::format::json::{Member, Raw};
 use crate::format::scratch::Scratch;
 use std::fmt::Write;
 
@@ -53,6 +52,7 @@ fn token<'a>(block: &Block<'_, 'a>, source: &SourceRef<'a>, scratch: &mut Scratc
         "postgresql" => (postgres(block, &mut position, scratch)?, ""),
         "sqlserver" => (sql_server(block, &mut position)?, source.db.unwrap_or("")),
         "oracle" => (oracle(block, &mut position)?, ""),
+        "mongodb" => (mongodb(block, &mut position)?, block.text("rs", scratch).unwrap_or("")),
         _ => return None,
     };
     let server_id = block.digits("server_id").unwrap_or("");
@@ -106,6 +106,13 @@ fn sql_server(block: &Block<'_, '_>, position: &mut [u8]) -> Option<usize> {
     let lsn = |name| block.digits(name).filter(|t| t.len() == 22);
     let serial = u64::try_from(block.integer("event_serial_no").unwrap_or(0)).ok()?;
     put(position, &[lsn("commit_lsn")?.as_bytes(), lsn("change_lsn")?.as_bytes(), &serial.to_be_bytes()])
+}
+
+/// The time of the entry in the log of the replica set and its number within that second. The changes of a
+/// transaction share both: they are told apart by their number among those.
+fn mongodb(block: &Block<'_, '_>, position: &mut [u8]) -> Option<usize> {
+    let number = |name| block.integer(name).and_then(|n| u64::try_from(n).ok()).filter(|n| *n > 0);
+    put(position, &[&number("ts_ms")?.to_be_bytes(), &number("ord")?.to_be_bytes()])
 }
 
 /// Commit SCN, the change's own SCN, the redo record and the statement within it. Changes may share
