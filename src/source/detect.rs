@@ -107,8 +107,12 @@ fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>, options: &FormatOptions
     for line in lines {
         dump.read(line, &mut |record| {
             let Ok((record, headers)) = record else { return };
-            let framed = avro::framed_format(options, &record.message(headers));
-            format = framed.unwrap_or_else(|| Format::of_record(record.key, record.value));
+            format = Format::of_record(record.key, record.value);
+            if format == Format::Json {
+                // A zero byte at its start says less than what other envelopes show.
+                let framed = avro::framed_format(options, &record.message(headers));
+                format = framed.unwrap_or(Format::Json);
+            }
         });
         if format != Format::Json {
             break;
