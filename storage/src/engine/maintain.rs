@@ -1,16 +1,15 @@
 //! Work behind the intake: flushing the memory table to runs, merging runs.
 
 use super::error::{Error, ErrorKind};
-use super::manifest::Manifest;
 use super::memory::MemoryBatch;
 use super::merging::{Merging, choose};
 use super::runs::RunSource;
-use super::scan::extend_batch;
 use super::shared::{Shared, locked};
 use super::view::{TableView, View};
 use crate::id::TableId;
 use crate::run::{EventOrder, MergeInput, RunFormat, RunMeta, RunReader, RunSpec, merge_runs};
 use crate::schema::TableMeta;
+use crate::time::CommitSeq;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +17,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// How much of what is flushed at once may be in memory before commits wait, in percent.
-const MEMORY_PERCENT_MAX: usize = 200;
+const MEMORY_PERCENT_MAX: usize = 150;
 /// Events that take as long to read from the log as the frame of one commit.
 const EVENTS_FOR_COMMIT: usize = 20;
 /// How long there must be nothing to do before the keyed index is brought up: it costs a pass over the
@@ -104,9 +103,12 @@ impl Shared {
 
     /// Keeps what is in memory in few batches, and flushes it when it is full; whether it did.
     fn free_memory(&self) -> Result<bool, Error> {
+        if self.flush_full()? {
+            return Ok(true);
+        }
         self.gather_memory()?;
         let full = self.is_full(&self.view(), 100);
-        if full {
+        if full && !self.flush_full()? {
             self.flush()?;
         }
         Ok(full)
@@ -114,10 +116,18 @@ impl Shared {
 
     /// Whether the memory table has `percent` of what is flushed at once.
     pub fn is_full(&self, view: &View, percent: usize) -> bool {
-        let bytes: usize = view.tables.values().flat_map(|t| &t.memory).map(|b| b.bytes).sum();
+        self.is_full_behind(view, CommitSeq(0), percent)
+    }
+
+    /// Whether what was committed after `commit` is `percent` of what is flushed at once.
+    pub fn is_full_behind(&self, view: &View, commit: CommitSeq, percent: usize) -> bool {
+        let (mut events, mut bytes) = (0, 0);
+        for batch in view.tables.values().flat_map(|t| &t.memory).filter(|b| b.commit > commit) {
+            events += batch.events;
+            bytes += batch.bytes;
+        }
         let most = |max: usize| max.saturating_mul(percent) / 100;
-        memory_events(view) >= most(self.options.memory_events_max)
-            || bytes >= most(self.options.memory_bytes_max)
+        events >= most(self.options.memory_events_max) || bytes >= most(self.options.memory_bytes_max)
     }
 
     /// Called after every commit: hands work to the worker, or does it.
@@ -126,14 +136,24 @@ impl Shared {
             return self.maintain();
         }
         let view = self.view();
+        self.mark_full(&view);
         if memory_events(&view) >= self.options.memory_events_max / 4
             || self.is_full(&view, 100)
             || self.crowded(&view)
         {
             self.signal.wake();
         }
-        // Intake is faster than the worker: wait until memory is free again.
-        self.signal.wait_while(|| self.is_full(&self.view(), MEMORY_PERCENT_MAX))
+        // Intake is faster than the worker: do what the worker would have to, then wait until memory is free.
+        let full = || self.is_full(&self.view(), MEMORY_PERCENT_MAX);
+        while full() && self.sort_one()? {}
+        self.signal.wait_while(full)
+    }
+
+    /// Sorts a memory batch that is not sorted yet; false if there is none.
+    pub fn sort_one(&self) -> Result<bool, Error> {
+        let view = self.view();
+        let unsorted = view.tables.values().flat_map(|t| &t.memory).find(|b| !b.is_sorted());
+        unsorted.map_or(Ok(false), |batch| batch.sorted().map(|_| true))
     }
 
     fn crowded(&self, view: &View) -> bool {
@@ -157,72 +177,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes everything in memory to runs, one per table.
-    pub fn flush(&self) -> Result<(), Error> {
-        self.flush_at(0, self.options.encoded_rows_min)
-    }
-
-    /// The same, to runs of a level; those of level 0 are encoded if they have `encoded_rows_min` rows.
-    pub fn flush_at(&self, level: u8, encoded_rows_min: usize) -> Result<(), Error> {
-        let mut manifest = locked(&self.manifest);
-        let view = self.view();
-        let mut written: Vec<(TableId, Vec<Arc<MemoryBatch>>, Arc<RunSource>)> = Vec::new();
-        let mut next = manifest.clone();
-        for (id, table) in view.tables.iter().filter(|(_, t)| !t.memory.is_empty()) {
-            let Some(meta) = view.catalog.tables.get(id) else { continue };
-            let form = (level, encoded_rows_min);
-            let run = self.write_memory(&view, meta, &table.memory, form)?;
-            written.push((*id, table.memory.clone(), run));
-        }
-        if written.is_empty() && next.flushed == view.commit.0 {
-            return Ok(());
-        }
-        self.record(&mut next, &view);
-        next.runs.extend(written.iter().map(|(_, _, run)| run.meta().clone()));
-        self.store_manifest(&mut next, &view.commits)?;
-        *manifest = next;
-        self.keyed.behind.store(true, Ordering::SeqCst);
-        if self.options.index {
-            // A worker that waits for work without an end learns that the index is behind.
-            self.signal.wake();
-        }
-        self.replace_tables(|tables| {
-            for (id, parts, run) in written {
-                replace_memory(tables, id, &parts, None);
-                let entry = tables.entry(id).or_default();
-                let mut table = (**entry).clone();
-                table.runs.push(run);
-                *entry = Arc::new(table);
-            }
-        });
-        Ok(())
-    }
-
-    /// Brings the parts of the manifest that are not runs up to a view whose events are all in runs.
-    pub fn record(&self, manifest: &mut Manifest, view: &View) {
-        manifest.flushed = view.commit.0;
-        manifest.next_run = self.next_run.load(Ordering::SeqCst);
-        manifest.set_catalog(&view.catalog);
-    }
-
-    pub fn write_memory(
-        &self,
-        view: &View,
-        meta: &TableMeta,
-        memory: &[Arc<MemoryBatch>],
-        (level, encoded_rows_min): (u8, usize),
-    ) -> Result<Arc<RunSource>, Error> {
-        let schema = meta.schema();
-        let mut inputs = Vec::with_capacity(memory.len());
-        let rows: usize = memory.iter().map(|b| b.events).sum();
-        let format = if level == 0 && rows < encoded_rows_min { RunFormat::Ipc } else { RunFormat::Parquet };
-        for batch in memory {
-            inputs.push(MergeInput::batch(extend_batch(&batch.sorted()?.plain, &batch.schema, schema)?));
-        }
-        self.write_run(view, meta, (level, format), inputs)
-    }
-
-    fn write_run(
+    /// Writes one run of a table out of sorted inputs.
+    pub fn write_run(
         &self,
         view: &View,
         meta: &TableMeta,
@@ -330,7 +286,8 @@ pub(crate) fn small_tail(memory: &[Arc<MemoryBatch>]) -> usize {
     from
 }
 
-fn replace_memory(
+/// Puts `new` in the place of `old` batches of a table.
+pub(crate) fn replace_memory(
     tables: &mut BTreeMap<TableId, Arc<TableView>>,
     id: TableId,
     old: &[Arc<MemoryBatch>],

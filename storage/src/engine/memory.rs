@@ -10,7 +10,7 @@ use crate::event::{EventColumns, FrameContext, Op, RowView, decode_rows};
 use crate::id::TableId;
 use crate::run::{EventOrder, sort_batch};
 use crate::schema::TableSchema;
-use crate::time::FOREVER;
+use crate::time::{CommitSeq, FOREVER};
 use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat_batches, max, min};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -43,6 +43,10 @@ pub(crate) struct MemoryBatch {
     pub table: TableId,
     /// Schema whose types the columns have: that of the newest commit in the batch.
     pub schema: Arc<TableSchema>,
+    /// The oldest commit in it.
+    pub first: CommitSeq,
+    /// The newest commit in it.
+    pub commit: CommitSeq,
     /// Events (rows before key changes are split in two).
     pub events: usize,
     /// Bytes of the rows as they are logged; the columns take about twice as many.
@@ -65,6 +69,8 @@ impl MemoryBatch {
         MemoryBatch {
             table: rows.table,
             schema,
+            first: rows.context.commit,
+            commit: rows.context.commit,
             events: rows.ends.len(),
             bytes: rows.bytes.len(),
             ranks,
@@ -89,6 +95,8 @@ impl MemoryBatch {
         let merged = MemoryBatch {
             table: last.table,
             schema: last.schema.clone(),
+            first: parts.first().map_or(last.first, |part| part.first),
+            commit: last.commit,
             events: parts.iter().map(|p| p.events).sum(),
             bytes: parts.iter().map(|p| p.bytes).sum(),
             ranks: last.ranks.clone(),
@@ -104,6 +112,11 @@ impl MemoryBatch {
     /// The rows as sorted columns; decodes and sorts on first use.
     pub fn sorted(&self) -> Result<Arc<SortedBatch>, Error> {
         self.sorted.get_or_init(|| self.decode().map(Arc::new)).clone()
+    }
+
+    /// Whether that was done.
+    pub fn is_sorted(&self) -> bool {
+        self.sorted.get().is_some()
     }
 
     fn decode(&self) -> Result<SortedBatch, Error> {

@@ -5,6 +5,9 @@ mod catalog;
 mod commit;
 mod commits;
 mod error;
+#[cfg(test)]
+mod fixtures;
+mod flush;
 mod history;
 mod keyed;
 mod look_up;

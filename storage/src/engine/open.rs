@@ -110,6 +110,7 @@ impl Shared {
             next_run: AtomicU64::new(manifest.next_run),
             manifest: Mutex::new(manifest),
             written: Default::default(),
+            full: Mutex::default(),
             merging: Mutex::default(),
             shrinking: Mutex::default(),
             signal: Signal::default(),

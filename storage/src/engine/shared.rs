@@ -3,6 +3,7 @@
 use super::api::{EngineOptions, OpenMode};
 use super::commits::CommitsFiles;
 use super::error::{Error, ErrorKind};
+use super::flush::Full;
 use super::keyed::Keyed;
 use super::manifest::Manifest;
 use super::view::{TableView, View};
@@ -69,6 +70,8 @@ pub(crate) struct Shared {
     pub next_run: AtomicU64,
     /// Bytes of runs written since the store was opened: by flushes, and by merges.
     pub written: [AtomicU64; 2],
+    /// When the memory table was full.
+    pub full: Mutex<Full>,
     /// Held while runs are merged.
     pub merging: Mutex<()>,
     /// Held while segments of the log are written anew.

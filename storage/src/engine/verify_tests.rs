@@ -1,63 +1,12 @@
 use super::*;
-use crate::clock::{ManualClock, SeededEntropy};
-use crate::disk::SimDisk;
-use crate::engine::*;
-use crate::event::{EventHead, Op, encode_row};
-use crate::id::{ColumnId, OriginId, StreamId};
-use crate::schema::Column;
-use crate::value::{Cell, ColumnType};
-use std::path::Path;
-
-fn shared(memory_events_max: usize) -> Shared {
-    let components = Components {
-        disk: Arc::new(SimDisk::new()),
-        clock: Arc::new(ManualClock::new(1_000_000)),
-        entropy: Arc::new(SeededEntropy::new(7)),
-        command: "test".into(),
-    };
-    let options = EngineOptions { memory_events_max, background: false, ..EngineOptions::default() };
-    Shared::open(Path::new("/store"), OpenMode::Create, options, components).expect("a store")
-}
-
-fn table(ty: ColumnType) -> CatalogChange {
-    let column = |i, name: &str, ty| Column { id: ColumnId(i), name: name.into(), ty, declared: false };
-    let columns = vec![column(0, "key", ColumnType::Int64), column(1, "v", ty)];
-    CatalogChange::Table(TableMeta {
-        id: TableId(0),
-        name: "t".into(),
-        schemas: vec![(0, TableSchema { version: 1, columns, key: vec![ColumnId(0)] })],
-        valid_declared: true,
-        system_declared: false,
-        valid_axis: Default::default(),
-        system_axis: Default::default(),
-        tracked: None,
-    })
-}
-
-fn commit(shared: &Shared, seq: i64) {
-    let mut block = RowBlock::default();
-    for key in 0..5 {
-        let position = seq as u64 * 10 + key;
-        let head = EventHead { valid_from: Some(seq), ..EventHead::new(Op::Upsert, OriginId(0), position) };
-        let head = EventHead { full: key != 2, ..head };
-        let cells = [(ColumnId(0), Cell::Int(key as i64)), (ColumnId(1), Cell::Int(seq))];
-        encode_row(&mut block.bytes, &head, &cells);
-        block.ends.push(block.bytes.len() as u32);
-    }
-    let mut catalog = Vec::new();
-    if seq == 1 {
-        catalog.push(table(ColumnType::Int64));
-        catalog.push(CatalogChange::Stream(Stream { id: StreamId(0), name: "s".into() }));
-        let origin = Origin { id: OriginId(0), stream: StreamId(0), file: None, path: None };
-        catalog.push(CatalogChange::Origin(origin));
-    }
-    let positions = vec![("source/s".to_owned(), seq.into())];
-    let request = CommitRequest { catalog, blocks: vec![block], positions, ..CommitRequest::default() };
-    shared.commit(request).expect("a commit");
-}
+use crate::engine::fixtures::{commit, open, small_memory};
 
 fn damage(shared: &Shared) -> Vec<String> {
     shared.verify_full().expect("verification").damage
+}
+
+fn shared(memory_events_max: usize) -> Shared {
+    open(&Default::default(), small_memory(memory_events_max, false))
 }
 
 /// A store with events in runs and in memory.

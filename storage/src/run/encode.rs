@@ -3,20 +3,26 @@
 use super::coding::properties;
 use super::error::RunError;
 use super::meta::{DIGEST_BLOCK_BYTES, RunFormat};
+use super::row_groups::RowGroups;
 use crate::disk::{DiskError, DiskFile};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ipc::writer::FileWriter;
-use parquet::arrow::ArrowWriter;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes after which a file is synced: a device that gets everything at the end has whoever waits for the
+/// run, and for the log beside it, wait for all of it.
+const SYNC_BYTES: usize = 8 << 20;
 
 /// Bytes on their way to the file, hashed block by block.
 struct Sink {
     format: RunFormat,
     file: Box<dyn DiskFile>,
     offset: u64,
+    /// Bytes since the file was synced last.
+    unsynced: usize,
     block: Vec<u8>,
     digests: Vec<u8>,
     failure: Failure,
@@ -47,7 +53,13 @@ impl Sink {
     }
 
     fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        if let Err(e) = self.file.write_at(self.offset, bytes) {
+        let mut written = self.file.write_at(self.offset, bytes);
+        self.unsynced += bytes.len();
+        if self.unsynced >= SYNC_BYTES {
+            written = written.and_then(|()| self.file.sync());
+            self.unsynced = 0;
+        }
+        if let Err(e) = written {
             let passed_on = std::io::Error::other(e.to_string());
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
             return Err(passed_on);
@@ -80,7 +92,7 @@ enum Writer {
     Ipc(FileWriter<Sink>),
     /// Waits for the first chunk, which says how columns are encoded.
     Waiting(Sink, SchemaRef),
-    Parquet(ArrowWriter<Sink>),
+    Parquet(RowGroups<Sink>),
     /// After beginning a file failed.
     Failed,
 }
@@ -90,7 +102,7 @@ impl Writer {
     fn begun(self, first: Option<&RecordBatch>) -> Result<Writer, RunError> {
         let Writer::Waiting(sink, schema) = self else { return Ok(self) };
         let properties = properties(first)?;
-        Ok(Writer::Parquet(ArrowWriter::try_new(sink, schema, Some(properties))?))
+        Ok(Writer::Parquet(RowGroups::new(sink, schema, properties)?))
     }
 }
 
@@ -114,6 +126,7 @@ impl Encoder {
             format,
             file,
             offset: 0,
+            unsynced: 0,
             block: Vec::with_capacity(DIGEST_BLOCK_BYTES),
             digests: Vec::new(),
             failure: failure.clone(),
@@ -133,7 +146,7 @@ impl Encoder {
         }
         let written = match &mut self.writer {
             Writer::Ipc(w) => w.write(chunk).map_err(RunError::from),
-            Writer::Parquet(w) => w.write(chunk).and_then(|()| w.flush()).map_err(RunError::from),
+            Writer::Parquet(w) => w.write(chunk),
             Writer::Waiting(..) | Writer::Failed => Err(not_begun()),
         };
         written.map_err(|e| cause(&self.failure, e))
@@ -147,10 +160,7 @@ impl Encoder {
                 let at = w.get_ref().offset + w.get_ref().block.len() as u64;
                 w.get_mut().write_all(bytes).map(|()| at).map_err(|e| RunError::from(ArrowError::from(e)))
             }
-            Writer::Parquet(w) => {
-                let at = w.bytes_written() as u64;
-                w.write_all(bytes).map(|()| at).map_err(|e| RunError::from(ArrowError::from(e)))
-            }
+            Writer::Parquet(w) => w.append(bytes).map_err(|e| RunError::from(ArrowError::from(e))),
             Writer::Waiting(..) | Writer::Failed => Err(not_begun()),
         };
         appended.map_err(|e| cause(&self.failure, e))
@@ -161,7 +171,7 @@ impl Encoder {
         let writer = self.writer.begun(None).map_err(|e| cause(&self.failure, e))?;
         let sink = match writer {
             Writer::Ipc(mut w) => w.finish().and_then(|()| w.into_inner()).map_err(RunError::from),
-            Writer::Parquet(w) => w.into_inner().map_err(RunError::from),
+            Writer::Parquet(w) => w.into_inner(),
             Writer::Waiting(..) | Writer::Failed => Err(not_begun()),
         };
         let sink = sink.and_then(|mut sink| {

@@ -27,6 +27,7 @@ mod page;
 mod parquet;
 mod read;
 mod reduce;
+mod row_groups;
 mod sort;
 mod sparse;
 mod widen;

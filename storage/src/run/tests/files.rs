@@ -231,3 +231,30 @@ fn any_rows_can_be_read_and_held_columns_are_the_same() {
         }
     }
 }
+
+#[test]
+fn a_large_file_is_synced_on_the_way() {
+    let mut numbers = Numbers(3);
+    let text: String = (0..1000).map(|_| char::from(b'a' + numbers.below(26) as u8)).collect();
+    let schema = small_schema();
+    let rows: Vec<Vec<u8>> = (0..20_000u64)
+        .map(|i| {
+            let mut row = Vec::new();
+            let (head, key) = (EventHead::new(Op::Insert, OriginId(0), i), format!("{i:08}"));
+            let cells = [(ColumnId(0), Cell::Text(&key)), (ColumnId(2), Cell::Text(&text))];
+            encode_row(&mut row, &head, &cells);
+            row
+        })
+        .collect();
+    let batch = sort_batch(&decode(&rows, &schema, 1), order(false)).expect("sorted");
+    let (disk, dir) = sim();
+    let inputs = vec![MergeInput::batch(batch)];
+    let meta =
+        merge_runs(&disk, &dir, spec(1, RunFormat::Ipc), &schema, order(false), inputs).expect("a run");
+    let of_data = |path: &Path| {
+        path.extension().is_some_and(|e| e == "tmp") && path.file_stem() == Some("run-000000000001".as_ref())
+    };
+    let trace = disk.trace();
+    let syncs = trace.iter().filter(|(op, path)| *op == crate::disk::DiskOp::Sync && of_data(path));
+    assert!(meta.bytes > 16 << 20 && syncs.count() > 1);
+}
