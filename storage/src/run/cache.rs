@@ -3,12 +3,13 @@
 //! Scans pass over all chunks again and again, so dropping what was used longest ago would drop every
 //! column just before it is needed. A column that must go is therefore picked without regard to use.
 
-use arrow::array::{Array, ArrayRef};
+use super::kept::Kept;
+use arrow::array::ArrayRef;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A column of a chunk, in batches of [`super::parquet::BATCH_ROWS`] rows.
-pub(crate) type Column = Arc<[ArrayRef]>;
+pub(crate) type Column = Arc<[Kept]>;
 
 /// Which column it is: run, chunk, column of the file.
 pub(crate) type ColumnKey = (u64, u32, u32);
@@ -50,7 +51,8 @@ impl ColumnCache {
 
     /// Holds a column from now on, if it is small enough.
     pub(crate) fn put(&self, key: ColumnKey, column: Vec<ArrayRef>) {
-        let bytes = column.iter().map(|a| a.get_array_memory_size()).sum::<usize>();
+        let column: Vec<Kept> = column.into_iter().map(Kept::new).collect();
+        let bytes = column.iter().map(Kept::bytes).sum::<usize>();
         if bytes > self.bytes_max / COLUMN_SHARE {
             return;
         }
@@ -97,10 +99,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::Int64Array;
+    use arrow::array::{Array, Float64Array};
 
     fn column(rows: usize) -> Vec<ArrayRef> {
-        vec![Arc::new(Int64Array::from_value(7, rows))]
+        vec![Arc::new(Float64Array::from_value(7.0, rows))]
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod filter;
 mod heads;
 mod input;
 mod ipc;
+mod kept;
 mod keyed;
 mod look_up;
 mod merge;

@@ -3,6 +3,7 @@
 use super::cache::{Column, ColumnCache, ColumnKey};
 use super::check::CheckedFile;
 use super::error::RunError;
+use super::kept::Kept;
 use super::meter::note_kept;
 use super::page::{Dictionaries, PageColumn};
 use super::read::RunBatches;
@@ -200,12 +201,12 @@ impl Held {
         let to = self.rows.end.clamp(start, start + len) - start;
         let columns = self.held.iter().map(|held| {
             let array = match held {
-                Some(column) => column.get(at).cloned(),
+                Some(column) => column.get(at).map(Kept::array).transpose()?,
                 None => fresh.next(),
             };
-            array.filter(|a| a.len() == len).map(|a| a.slice(from, to - from))
+            Ok(array.filter(|a| a.len() == len).map(|a| a.slice(from, to - from)))
         });
-        let columns = columns.collect::<Option<Vec<_>>>().ok_or_else(|| self.uneven())?;
+        let columns = columns.collect::<Result<Option<Vec<_>>, RunError>>()?.ok_or_else(|| self.uneven())?;
         let options = RecordBatchOptions::new().with_row_count(Some(to - from));
         Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?))
     }
