@@ -1,43 +1,78 @@
-//! From filters to keys: equality and IN on all key columns become the bytes of the keys.
+//! From filters to keys: equality and IN on all key columns become the bytes of the keys, and what is said of
+//! the first ones of them stretches of keys.
 //!
 //! Key bytes do not depend on the type a column has now (see [`asofdb_storage::key`]), but the text
 //! of a widened column may have come from several kinds of values: then all their bytes are asked
 //! for. What is pushed is a superset of what the filter lets through, and the filter stays.
 
+use super::key_ranges::{both, merged, ranges_of};
 use asofdb_storage::engine::KeyFilter;
-use asofdb_storage::key::{key_bytes, put_key_cell};
-use asofdb_storage::schema::TableSchema;
+use asofdb_storage::key::{KeyRange, key_bytes, put_key_cell};
+use asofdb_storage::schema::{Column, TableSchema};
 use asofdb_storage::value::{Cell, ColumnType, Value, canonical_number};
 use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr_rewriter::unnormalize_col;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, expr::InList};
 
 /// More keys than this are read by a scan instead.
 const KEYS_MAX: usize = 10_000;
 
-/// The keys that the filters name, or all.
+/// More stretches of keys than this are one from the first to the last.
+const RANGES_MAX: usize = 64;
+
+/// The keys that the filters name, stretches of keys that hold those they let through, or all.
 pub(crate) fn key_filter(schema: &TableSchema, filters: &[Expr]) -> KeyFilter {
     if schema.key.is_empty() {
         return KeyFilter::All;
     }
+    let conditions: Vec<&Expr> = filters.iter().flat_map(split_conjunction).collect();
     let mut keys: Vec<Vec<u8>> = vec![Vec::new()];
     for id in &schema.key {
-        let Some(column) = schema.columns.get(id.0 as usize) else { return KeyFilter::All };
-        let wanted = filters
-            .iter()
-            .flat_map(split_conjunction)
-            .filter_map(|f| wanted_values(f, &column.name))
-            .min_by_key(|v| v.len());
-        let Some(values) = wanted else { return KeyFilter::All };
-        let Some(parts) = parts_of(column.ty, &values) else { return KeyFilter::All };
-        if keys.len().saturating_mul(parts.len()) > KEYS_MAX {
-            return KeyFilter::All;
+        let Some(column) = schema.columns.get(id.0 as usize) else { return stretches(&keys, None) };
+        let parts = conditions.iter().filter_map(|f| wanted_parts(f, column)).min_by_key(|v| v.len());
+        match parts {
+            Some(parts) if keys.len().saturating_mul(parts.len()) <= KEYS_MAX => {
+                keys =
+                    keys.iter().flat_map(|k| parts.iter().map(move |p| [k.as_slice(), p].concat())).collect();
+            }
+            _ => {
+                let ranges = conditions.iter().map(|f| ranges_of(f, column)).fold(None, both);
+                return stretches(&keys, ranges);
+            }
         }
-        keys = keys.iter().flat_map(|k| parts.iter().map(move |p| [k.as_slice(), p].concat())).collect();
     }
     keys.sort_unstable();
     keys.dedup();
     KeyFilter::Keys(keys)
+}
+
+/// Keys that begin with one of `prefixes` and go on within `ranges`, or in any way.
+fn stretches(prefixes: &[Vec<u8>], ranges: Option<Vec<KeyRange>>) -> KeyFilter {
+    let all = match ranges {
+        None if prefixes.iter().any(Vec::is_empty) => return KeyFilter::All,
+        None => prefixes.iter().map(|p| KeyRange::of_prefix(p)).collect(),
+        Some(ranges) => prefixes.iter().flat_map(|p| ranges.iter().map(|r| r.behind(p))).collect(),
+    };
+    let all = merged(all);
+    match all.as_slice() {
+        [first, .., last] if all.len() > RANGES_MAX => {
+            KeyFilter::Ranges(vec![KeyRange { from: first.from.clone(), before: last.before.clone() }])
+        }
+        _ => KeyFilter::Ranges(all),
+    }
+}
+
+/// The filters that say something of the key.
+pub(crate) fn key_filters<'f>(schema: &TableSchema, filters: &'f [Expr]) -> Vec<&'f Expr> {
+    let columns: Vec<_> = schema.key.iter().filter_map(|id| schema.columns.get(id.0 as usize)).collect();
+    let says = |f: &&Expr| columns.iter().any(|c| ranges_of(f, c).is_some());
+    filters.iter().flat_map(split_conjunction).filter(says).collect()
+}
+
+/// What a key may have for the values that a filter lets through in a column, where it names them.
+pub(crate) fn wanted_parts(filter: &Expr, column: &Column) -> Option<Vec<Vec<u8>>> {
+    parts_of(column.ty, &wanted_values(filter, &column.name)?)
 }
 
 fn parts_of(ty: ColumnType, values: &[ScalarValue]) -> Option<Vec<Vec<u8>>> {
@@ -142,12 +177,17 @@ pub(crate) fn put_part(out: &mut Vec<u8>, value: &Value) {
     put_key_cell(out, &value.as_cell());
 }
 
-/// Keys as words for EXPLAIN.
-pub(crate) fn describe_keys(keys: &KeyFilter) -> String {
-    match keys {
-        KeyFilter::All => "all".into(),
-        KeyFilter::Keys(keys) => keys.len().to_string(),
-    }
+/// Keys and the filters they come from as words for EXPLAIN.
+pub(crate) fn describe_keys(keys: &KeyFilter, schema: &TableSchema, filters: &[Expr]) -> String {
+    let keys = match keys {
+        KeyFilter::All => return "keys=all".into(),
+        KeyFilter::Keys(keys) => format!("keys={}", keys.len()),
+        KeyFilter::Ranges(ranges) => format!("keys=in {}", crate::count::of(ranges.len(), "range")),
+    };
+    // The names of scans are long.
+    let filters = key_filters(schema, filters).into_iter().map(|f| unnormalize_col(f.clone()).to_string());
+    let filters: Vec<String> = filters.collect();
+    format!("{keys}, filters=[{}]", filters.join(", "))
 }
 
 /// Whether a cell can be a key of a row at all.

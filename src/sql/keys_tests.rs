@@ -20,9 +20,57 @@ fn schema(types: &[(&str, ColumnType)]) -> TableSchema {
 
 fn count(schema: &TableSchema, filters: &[Expr]) -> Option<usize> {
     match key_filter(schema, filters) {
-        KeyFilter::All => None,
+        KeyFilter::All | KeyFilter::Ranges(_) => None,
         KeyFilter::Keys(keys) => Some(keys.len()),
     }
+}
+
+/// How many ranges there are, and which of some keys of (region, id) are in them.
+fn held(schema: &TableSchema, filters: &[Expr]) -> (usize, String) {
+    let KeyFilter::Ranges(ranges) = key_filter(schema, filters) else { return (0, "no ranges".into()) };
+    let mut held = Vec::new();
+    for region in ["a", "eu", "us", "17"] {
+        for id in [-5, 1, 2, 300] {
+            let key = key_bytes([&Cell::Text(region), &Cell::Int(id)]);
+            if ranges.iter().any(|r| r.from <= key && key < r.before) {
+                held.push(format!("{region}{id}"));
+            }
+        }
+    }
+    (ranges.len(), held.join(" "))
+}
+
+#[test]
+fn what_is_said_of_the_first_columns_of_the_key_is_pushed_as_ranges() {
+    let two = schema(&[("region", ColumnType::Text), ("Id", ColumnType::Int64)]);
+    let held = |filters: &[Expr]| held(&two, filters);
+    let (region, id) = (|| col("region"), || ident("Id"));
+    assert_eq!(held(&[region().eq(lit("eu"))]), (1, "eu-5 eu1 eu2 eu300".into()));
+    assert_eq!(held(&[region().eq(lit("eu")), id().gt(lit(1i64))]).1, "eu1 eu2 eu300");
+    assert_eq!(held(&[region().eq(lit("eu")), id().gt(lit(1i64)).and(lit(2i64).gt_eq(id()))]).1, "eu1 eu2");
+    let regions = region().in_list(vec![lit("eu"), lit("us")], false);
+    assert_eq!(held(&[regions, id().between(lit(2i64), lit(9i64))]).1, "eu2 us2");
+    let either = id().lt(lit(0i64)).or(id().eq(lit(2i64)));
+    assert_eq!(held(&[region().eq(lit("us")), either]).1, "us-5 us2");
+    // Texts that look like numbers stand elsewhere among the keys.
+    assert_eq!(
+        held(&[region().gt(lit("b")), region().lt(lit("f"))]).1,
+        "eu-5 eu1 eu2 eu300 17-5 171 172 17300"
+    );
+    assert_eq!(held(&[region().eq(lit("eu")), id().gt(lit(9i64)), id().lt(lit(5i64))]), (1, "".into()));
+    assert_eq!(held(&[region().eq(lit("eu")), id().gt(lit(ScalarValue::Int64(None)))]), (0, "".into()));
+    for nothing in
+        [id().gt(lit(1i64)), region().not_eq(lit("eu")), region().gt(lit(1i64)), region().is_not_null()]
+    {
+        assert_eq!(key_filter(&two, &[nothing]), KeyFilter::All);
+    }
+    let one = schema(&[("Id", ColumnType::Int64)]);
+    let many = (0..200i64).map(|n| id().between(lit(10 * n), lit(10 * n + 1)));
+    let many = many.reduce(Expr::or).unwrap();
+    let KeyFilter::Ranges(ranges) = key_filter(&one, &[many]) else { panic!("no ranges") };
+    assert!(ranges.len() <= RANGES_MAX, "{} ranges", ranges.len());
+    let date = schema(&[("day", ColumnType::Date)]);
+    assert_eq!(key_filter(&date, &[col("day").gt(lit(ScalarValue::Date32(Some(7))))]), KeyFilter::All);
 }
 
 #[test]

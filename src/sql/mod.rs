@@ -18,6 +18,7 @@ mod deadline;
 mod error;
 mod following;
 mod functions;
+mod key_ranges;
 mod keys;
 mod left_rows;
 mod lift;

@@ -13,7 +13,7 @@ use super::per_row_node::PerRowJoin;
 use super::reader::Reader;
 use super::relation::{AsofRelationPlanner, store_table};
 use super::table::INTERVAL_COLUMNS;
-use super::token::{DIALECT, Place, is_blank, is_word};
+use super::token::{DIALECT, Place, is_blank, is_word, tokenize};
 use asofdb_storage::engine::Catalog;
 use datafusion::common::Result as DfResult;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -56,6 +56,7 @@ impl Planner {
         let Lifted { tokens, clauses } = lift(&tokens)?;
         let statement = parse(tokens)?;
         check_kind(&statement)?;
+        let statement = of_user(statement)?;
         let context = Arc::new(QueryContext::new(self.reader, self.clocks, self.now, self.scan, clauses));
         let state = query_state(self.state, &context, &self.evaluation)?;
         let statement = Statement::Statement(Box::new(statement));
@@ -177,6 +178,24 @@ fn check_kind(statement: &SqlStatement) -> Result<(), SqlError> {
         }
     };
     Err(SqlError::unsupported(format!("{what} are not supported")).hint("use WITH name AS (SELECT ...)"))
+}
+
+/// What `SHOW TABLES` asks: the tables of the store, not those that describe it.
+const TABLES: &str = "SELECT * FROM information_schema.tables WHERE table_schema = 'main'";
+
+/// The statement, or the query that it stands for.
+fn of_user(statement: SqlStatement) -> Result<SqlStatement, SqlError> {
+    match statement {
+        SqlStatement::ShowTables {
+            terse: false,
+            history: false,
+            extended: false,
+            full: false,
+            external: false,
+            ref show_options,
+        } if show_options.to_string().is_empty() => parse(tokenize(TABLES)?),
+        other => Ok(other),
+    }
 }
 
 /// Whether a query or one inside it asks for locks, which DataFusion would pass over.

@@ -3,7 +3,7 @@
 
 use asofdb_storage::engine::{
     Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanCounts, ScanRequest, ScanStream,
-    Snapshot, SortedPoints,
+    Snapshot, SortedPoints, Touch, Touching,
 };
 use asofdb_storage::id::{ColumnId, TableId};
 use asofdb_storage::time::CommitSeq;
@@ -27,6 +27,13 @@ pub trait Reader: Debug + Send + Sync {
     fn quarantine(&self) -> Result<Vec<(CommitSeq, Quarantined)>, Error>;
     /// Answers a question that yields many rows, counting what is read.
     fn scan(&self, request: &ScanRequest, counts: &Arc<ScanCounts>) -> Result<Vec<ScanStream>, Error>;
+    /// The keys that have certain events, where that is less work than reading all of them.
+    fn touched(
+        &self,
+        table: TableId,
+        asked: &Touching,
+        counts: &Arc<ScanCounts>,
+    ) -> Result<Option<Vec<Touch>>, Error>;
     /// Answers many point questions in one pass, counting what is read.
     fn points(
         &self,
@@ -73,6 +80,15 @@ impl Reader for Snapshot {
 
     fn scan(&self, request: &ScanRequest, counts: &Arc<ScanCounts>) -> Result<Vec<ScanStream>, Error> {
         Snapshot::scan_counted(self, request, counts)
+    }
+
+    fn touched(
+        &self,
+        table: TableId,
+        asked: &Touching,
+        counts: &Arc<ScanCounts>,
+    ) -> Result<Option<Vec<Touch>>, Error> {
+        Snapshot::touched(self, table, asked, counts)
     }
 
     fn points(

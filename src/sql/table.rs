@@ -130,10 +130,10 @@ impl TemporalTable {
         };
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
         let label = format!(
-            "{}, {what}{}, keys={}, columns=[{}]",
+            "{}, {what}{}, {}, columns=[{}]",
             self.meta.name,
             describe_bounds(&self.meta, &self.bounds),
-            describe_keys(&keys),
+            describe_keys(&keys, &self.table_schema, filters),
             names.join(", ")
         );
         let request = ScanRequest {

@@ -6,6 +6,10 @@
 //! and a self-delimiting body; whole keys compare as bytes. Order: NULL, unknown, integers by
 //! value, fractions, then text and bytes.
 
+mod range;
+
+pub use range::KeyRange;
+
 use crate::value::{Cell, canonical_number, write_text};
 use std::borrow::Cow;
 

@@ -11,7 +11,9 @@ use crate::{interrupt, store, terminal};
 use asofdb::count;
 use clap::Parser;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The directory with the events, inside of the demo; what tells a demo from anything else.
 const EVENTS_DIRECTORY: &str = "demo-events";
@@ -34,6 +36,10 @@ pub fn run(args: &DemoArgs, manner: Manner) -> Outcome {
         take(&args.dir, &events, file, manner)?;
     }
     let runner = Runner::new(store::session(&args.dir, &[], false)?)?;
+    if manner.json {
+        let answers = QUESTIONS.iter().map(|q| answer(&runner, q)).collect::<Outcome<Vec<_>>>()?;
+        return print(&format!("[{}]\n", answers.join(",\n")));
+    }
     for (number, question) in QUESTIONS.iter().enumerate() {
         ask(&runner, number + 1, question)?;
     }
@@ -112,6 +118,32 @@ fn ask(runner: &Runner, number: usize, question: &Question) -> Outcome {
     let writing = Writing { mode: Mode::Table, options, sink: &sink };
     script::run(runner, question.sql, None, &writing, &mut |_| {})?;
     print(&format!("   {}\n", question.why))
+}
+
+/// Takes text to where it can be read again.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A question with its answer as a JSON object, in which numbers keep all their digits.
+fn answer(runner: &Runner, question: &Question) -> Outcome<String> {
+    let kept = Kept::default();
+    let sink = || -> Sink { Box::new(kept.clone()) };
+    let writing = Writing { mode: Mode::Json, options: Options::default(), sink: &sink };
+    script::run(runner, question.sql, None, &writing, &mut |_| {})?;
+    let rows = kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let rows = String::from_utf8_lossy(&rows);
+    let [words, sql, why] = [question.words, question.sql, question.why].map(serde_json::Value::from);
+    Ok(format!("{{\"question\":{words},\"sql\":{sql},\"rows\":{},\"why\":{why}}}", rows.trim()))
 }
 
 fn next(dir: &Path) -> String {

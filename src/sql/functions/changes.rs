@@ -5,13 +5,14 @@
 //! there (a late event that does not overrule) has no rows.
 
 use super::arguments::Arguments;
-use super::computed::{Batches, ComputedTable, Make};
+use super::computed::{Batches, ComputedTable, Describe, Make};
 use super::history::{WholeKeys, event_columns, events};
 use crate::sql::clock::Point;
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, storage_error};
+use crate::sql::keys::{describe_keys, key_filter};
 use crate::sql::table::{axis_type, column_fields};
-use asofdb_storage::engine::{Bounds, KeyFilter, PointRequest, ScanCounts};
+use asofdb_storage::engine::{Bounds, KeyFilter, PointRequest, ScanCounts, Touching};
 use asofdb_storage::event::Op;
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
@@ -51,11 +52,17 @@ pub(crate) fn table(
     let schema = schema_of(&shown);
     let label = format!("changes({}), commits {from} to {to}", meta.name);
     let (context, out) = (context.clone(), schema.clone());
-    let make: Make = Arc::new(move |counts| {
-        let feed = Feed::new(context.clone(), meta.clone(), out.clone(), from.0..=to.0, counts.clone())?;
-        Ok(Box::new(feed) as Batches)
+    let keyed = shown.clone();
+    let describe: Describe =
+        Arc::new(move |filters| describe_keys(&key_filter(&keyed, filters), &keyed, filters));
+    let make: Make = Arc::new(move |asked| {
+        let counts = asked.counts.clone();
+        let mut feed = Feed::new(context.clone(), meta.clone(), out.clone(), from.0..=to.0, counts)?;
+        feed.keep_keys(&key_filter(&shown, &asked.filters));
+        let columns = asked.columns.clone();
+        Ok(Box::new(feed.map(move |batch| Ok(batch?.project(&columns)?))) as Batches)
     });
-    Ok(ComputedTable::provider(label, schema, make))
+    Ok(Arc::new(ComputedTable { label, schema, make, describe: Some(describe) }))
 }
 
 /// Commits, both included; empty if `from` is the one after `to`.
@@ -167,6 +174,12 @@ impl Feed {
         if feed.commits.is_empty() {
             return Ok(feed);
         }
+        let asked = Touching { commits: feed.commits.clone(), valid: i64::MIN..=i64::MAX, alone: true };
+        let touched = feed.context.reader.touched(feed.meta.id, &asked, &counts).map_err(storage_error)?;
+        if let Some(touched) = touched {
+            feed.touches = touched.into_iter().map(|(key, commit)| (key, commit.0)).collect();
+            return Ok(feed);
+        }
         let mut moves = Moves::default();
         for batch in
             events(&feed.context, &feed.meta, &table_schema, none.clone(), KeyFilter::All, to, &counts)?
@@ -185,6 +198,18 @@ impl Feed {
         let all = events(&feed.context, &feed.meta, &table_schema, none, KeyFilter::All, to, &counts)?;
         feed.keys = Some(WholeKeys::new(all));
         Ok(feed)
+    }
+
+    /// Leaves out keys that the filters do not ask for, of those that are known by now.
+    fn keep_keys(&mut self, keys: &KeyFilter) {
+        match keys {
+            KeyFilter::All => {}
+            // They ascend.
+            KeyFilter::Keys(keys) => self.touches.retain(|(key, _)| keys.binary_search(key).is_ok()),
+            KeyFilter::Ranges(ranges) => {
+                self.touches.retain(|(key, _)| ranges.iter().any(|r| r.from <= *key && *key < r.before));
+            }
+        }
     }
 
     fn note_wide_touches(&mut self, batch: &RecordBatch, moves: &mut Moves) -> Result<()> {

@@ -9,7 +9,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
@@ -26,24 +26,42 @@ use std::sync::Arc;
 
 /// Batches, made as they are asked for.
 pub(crate) type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
-/// Begins to make them; what is read of tables is counted.
-pub(crate) type Make = Arc<dyn Fn(&Arc<ScanCounts>) -> Result<Batches> + Send + Sync>;
+/// Begins to make them.
+pub(crate) type Make = Arc<dyn Fn(&Asked) -> Result<Batches> + Send + Sync>;
+
+/// What is wanted of a table made by a function.
+pub(crate) struct Asked {
+    /// The columns, by number; they must come in this order.
+    pub columns: Vec<usize>,
+    /// Filters that stay; what they leave out may be left out before.
+    pub filters: Vec<Expr>,
+    /// Counts what is read of tables.
+    pub counts: Arc<ScanCounts>,
+}
+
+/// Which filters a function makes use of, and as which words EXPLAIN shows them.
+pub(crate) type Describe = Arc<dyn Fn(&[Expr]) -> String + Send + Sync>;
 
 /// A table made by a function.
 pub(crate) struct ComputedTable {
     pub label: String,
     pub schema: SchemaRef,
     pub make: Make,
+    /// Present where filters are made use of.
+    pub describe: Option<Describe>,
 }
 
 impl ComputedTable {
     pub fn provider(label: String, schema: SchemaRef, make: Make) -> Arc<dyn TableProvider> {
-        Arc::new(ComputedTable { label, schema, make })
+        Arc::new(ComputedTable { label, schema, make, describe: None })
     }
 
     /// A table of one batch.
     pub fn of(label: &str, schema: SchemaRef, batch: RecordBatch) -> Arc<dyn TableProvider> {
-        let make: Make = Arc::new(move |_| Ok(Box::new(std::iter::once(Ok(batch.clone()))) as Batches));
+        let make: Make = Arc::new(move |asked| {
+            let batch = batch.project(&asked.columns)?;
+            Ok(Box::new(std::iter::once(Ok(batch))) as Batches)
+        });
         Self::provider(label.to_owned(), schema, make)
     }
 }
@@ -68,7 +86,7 @@ impl TableProvider for ComputedTable {
         &self,
         _: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = match projection {
@@ -83,25 +101,38 @@ impl TableProvider for ComputedTable {
         )
         .with_scheduling_type(SchedulingType::Cooperative);
         Ok(Arc::new(ComputedExec {
-            label: self.label.clone(),
+            label: match &self.describe {
+                Some(describe) => format!("{}, {}", self.label, describe(filters)),
+                None => self.label.clone(),
+            },
             make: self.make.clone(),
-            projection: projection.cloned(),
+            asked: Arc::new(Asked {
+                columns: projection.cloned().unwrap_or_else(|| (0..self.schema.fields().len()).collect()),
+                filters: filters.to_vec(),
+                counts: Arc::default(),
+            }),
             limit,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            counts: Arc::default(),
         }))
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let pushed = match self.describe {
+            Some(_) => TableProviderFilterPushDown::Inexact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(vec![pushed; filters.len()])
     }
 }
 
 struct ComputedExec {
     label: String,
     make: Make,
-    projection: Option<Vec<usize>>,
+    asked: Arc<Asked>,
     limit: Option<usize>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    counts: Arc<ScanCounts>,
 }
 
 impl fmt::Debug for ComputedExec {
@@ -159,27 +190,23 @@ impl ExecutionPlan for ComputedExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(with_counts(&self.metrics, &self.counts))
+        Some(with_counts(&self.metrics, &self.asked.counts))
     }
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
         let sender = builder.tx();
-        let (make, projection, schema) = (self.make.clone(), self.projection.clone(), self.schema());
-        let (metrics, counts) = (BaselineMetrics::new(&self.metrics, partition), self.counts.clone());
+        let (make, asked, schema) = (self.make.clone(), self.asked.clone(), self.schema());
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
         let mut left = self.limit.unwrap_or(usize::MAX);
         builder.spawn_blocking(move || {
             let begun = metrics.elapsed_compute().timer();
-            let mut batches = make(&counts)?;
+            let mut batches = make(&asked)?;
             begun.done();
             loop {
                 let timer = metrics.elapsed_compute().timer();
                 let Some(batch) = batches.next().transpose()? else { break };
                 timer.done();
-                let batch = match &projection {
-                    Some(p) => batch.project(p)?,
-                    None => batch,
-                };
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
                 let batch = batch.with_schema(schema.clone())?;

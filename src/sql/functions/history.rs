@@ -1,19 +1,21 @@
 //! `history('t')`, `ties('t')`, `late('t')`: every event, or those of a kind.
 
 use super::arguments::Arguments;
-use super::computed::{Batches, ComputedTable, Make};
+use super::computed::{Asked, Batches, ComputedTable, Describe, Make};
+use super::spans::EventSpans;
 use crate::sql::context::QueryContext;
 use crate::sql::error::{SqlError, storage_error};
+use crate::sql::keys::{describe_keys, key_filter};
 use crate::sql::table::{axis_type, column_fields, time_column};
-use asofdb_storage::engine::{KeyFilter, ScanCounts, ScanKind, ScanRequest, ScanStream};
+use asofdb_storage::engine::{KeyFilter, ScanCounts, ScanKind, ScanRequest, ScanStream, Touching};
 use asofdb_storage::event::columns::META_COLUMNS;
 use asofdb_storage::event::{EventColumns, TimeSource};
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
 use asofdb_storage::time::CommitSeq;
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, ListBuilder, RecordBatch, StringArray,
-    StringBuilder, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Int64Array, ListBuilder, RecordBatch,
+    RecordBatchOptions, StringArray, StringBuilder, TimestampMicrosecondArray,
 };
 use datafusion::arrow::compute::{concat_batches, filter_record_batch};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -51,11 +53,18 @@ pub(crate) enum Pick {
     Late,
 }
 
+/// More keys than this are read by a scan of all events.
+const TOUCHED_KEYS_MAX: usize = 100_000;
+
 /// What turning events into rows needs.
 struct Rows {
     context: Arc<QueryContext>,
     meta: Arc<TableMeta>,
     table_schema: Arc<TableSchema>,
+    /// The asked columns: those of the table, then those of [`HISTORY_COLUMNS`], by number.
+    columns: Vec<usize>,
+    /// The columns of the table that come with the events.
+    images: Vec<ColumnId>,
     schema: SchemaRef,
     commit_at: HashMap<u64, i64>,
 }
@@ -74,26 +83,17 @@ pub(crate) fn table(
     let table_schema = Arc::new(context.set_apart(&meta.name, own, &HISTORY_COLUMNS));
     let schema = Arc::new(Schema::new(fields(&table_schema, &meta)));
     let label = format!("{}({}), commit={commit}", arguments.function, meta.name);
+    let (shown, axis) = (table_schema.clone(), meta.valid_axis);
+    let describe: Describe = Arc::new(move |filters| {
+        let keys = describe_keys(&key_filter(&shown, filters), &shown, filters);
+        keys + &EventSpans::of(filters, commit).describe(axis)
+    });
     let context = context.clone();
-    let out = schema.clone();
-    let make: Make = Arc::new(move |counts| {
-        let commits = context.reader.commits().map_err(storage_error)?;
-        let rows = Rows {
-            context: context.clone(),
-            meta: meta.clone(),
-            table_schema: table_schema.clone(),
-            schema: out.clone(),
-            commit_at: commits.iter().map(|c| (c.seq, c.at)).collect(),
-        };
-        let events = events(
-            &context,
-            &meta,
-            &table_schema,
-            table_schema.columns.iter().map(|c| c.id).collect(),
-            KeyFilter::All,
-            commit,
-            counts,
-        )?;
+    let make: Make = Arc::new(move |asked| {
+        let rows = Rows::new(&context, &meta, &table_schema, asked, pick == Pick::Ties)?;
+        let keys = wanted_keys(&context, &meta, &table_schema, asked, commit)?;
+        let (images, counts) = (rows.images.clone(), &asked.counts);
+        let events = events(&context, &meta, &table_schema, images, keys, commit, counts)?;
         Ok(match pick {
             Pick::All => {
                 Box::new(events.map(move |batch| rows.convert(&batch.map_err(storage_error)?))) as Batches
@@ -105,7 +105,28 @@ pub(crate) fn table(
             })),
         })
     });
-    Ok(ComputedTable::provider(label, schema, make))
+    Ok(Arc::new(ComputedTable { label, schema, make, describe: Some(describe) }))
+}
+
+/// The keys that may have rows which the filters let through.
+fn wanted_keys(
+    context: &QueryContext,
+    meta: &TableMeta,
+    schema: &TableSchema,
+    asked: &Asked,
+    commit: CommitSeq,
+) -> Result<KeyFilter> {
+    let keys = key_filter(schema, &asked.filters);
+    let spans = EventSpans::of(&asked.filters, commit);
+    if !matches!(keys, KeyFilter::All) || spans.hold_all() {
+        return Ok(keys);
+    }
+    let touching = Touching { commits: spans.commits, valid: spans.valid, alone: false };
+    let touched = context.reader.touched(meta.id, &touching, &asked.counts).map_err(storage_error)?;
+    let Some(touched) = touched.filter(|t| t.len() <= TOUCHED_KEYS_MAX) else { return Ok(keys) };
+    let mut found: Vec<Vec<u8>> = touched.into_iter().map(|(key, _)| key).collect();
+    found.dedup();
+    Ok(KeyFilter::Keys(found))
 }
 
 /// The events of some keys of a table in key order, as one stream.
@@ -157,10 +178,45 @@ pub(crate) fn event_columns(batch: &RecordBatch) -> Result<EventColumns> {
 }
 
 impl Rows {
+    /// For the asked columns; `all` brings all columns of the table.
+    fn new(
+        context: &Arc<QueryContext>,
+        meta: &Arc<TableMeta>,
+        table_schema: &Arc<TableSchema>,
+        asked: &Asked,
+        all: bool,
+    ) -> Result<Rows> {
+        let commits = context.reader.commits().map_err(storage_error)?;
+        let schema = Schema::new(fields(table_schema, meta)).project(&asked.columns)?;
+        let wanted = |id: &ColumnId| all || asked.columns.contains(&(id.0 as usize));
+        Ok(Rows {
+            context: context.clone(),
+            meta: meta.clone(),
+            table_schema: table_schema.clone(),
+            columns: asked.columns.clone(),
+            images: table_schema.columns.iter().map(|c| c.id).filter(wanted).collect(),
+            schema: Arc::new(schema),
+            commit_at: commits.iter().map(|c| (c.seq, c.at)).collect(),
+        })
+    }
+
     fn convert(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let e = event_columns(batch)?;
-        let n = e.len();
         let width = self.table_schema.columns.len();
+        // What is asked for of the table is part of the images, which ascend.
+        let image = |i: usize| self.images.partition_point(|c| (c.0 as usize) < i);
+        let column = |i: &usize| match i.checked_sub(width) {
+            Some(added) => self.added(HISTORY_COLUMNS[added], &e),
+            None => batch.column(META_COLUMNS + image(*i)).clone(),
+        };
+        let columns = self.columns.iter().map(column).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(e.len()));
+        Ok(RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)?)
+    }
+
+    /// A column that is not one of the table.
+    fn added(&self, name: &str, e: &EventColumns) -> ArrayRef {
+        let n = e.len();
         let catalog = self.context.reader.catalog();
         let origin = |i: usize| catalog.origins.get(e.origin().value(i) as usize);
         let source = |i: usize| catalog.sources.get(e.source().value(i) as usize);
@@ -169,36 +225,36 @@ impl Rows {
             Arc::new((0..n).map(f).collect::<StringArray>()) as ArrayRef
         };
         let instants = |times: TimestampMicrosecondArray| Arc::new(times.with_timezone("UTC")) as ArrayRef;
-        let valid = axis_type(self.meta.valid_axis);
-        let event_time: ArrayRef = Arc::new(e.event_time().clone());
-        let start: ArrayRef = Arc::new(e.valid_from().clone());
+        let time = |times: &Int64Array| {
+            let times: ArrayRef = Arc::new(times.clone());
+            time_column(&times, &axis_type(self.meta.valid_axis))
+        };
         let day = |i: usize| at(i).map(|t| t.div_euclid(86_400_000_000) as i32);
         let stream = |i: usize| catalog.streams.get(origin(i)?.stream.0 as usize).map(|s| s.name.clone());
-        let time_source =
-            |i: usize| TimeSource::from_u8(e.time_source().value(i)).map(|t| t.word().to_owned());
         let transaction = |i: usize| {
             let ids = e.transaction_id();
             ids.is_valid(i).then(|| ids.value(i).to_owned())
         };
-        let mut columns: Vec<ArrayRef> = batch.columns()[META_COLUMNS..META_COLUMNS + width].to_vec();
-        columns.extend([
-            self.authored(&e),
-            time_column(&start, &valid),
-            text(&|i| Some(e.operation(i).word().to_owned())),
-            time_column(&event_time, &valid),
-            instants((0..n).map(at).collect()),
-            Arc::new((0..n).map(day).collect::<Date32Array>()),
-            text(&|i| source(i)?.database.clone()),
-            text(&|i| source(i)?.table.clone()),
-            text(&transaction),
-            text(&stream),
-            Arc::new((0..n).map(|i| Some(e.position().value(i) as i64)).collect::<Int64Array>()),
-            text(&time_source),
-            text(&|i| origin(i)?.path.clone()),
-            Arc::new((0..n).map(|i| Some(e.commit().value(i) as i64)).collect::<Int64Array>()),
-            instants((0..n).map(at).collect()),
-        ]);
-        Ok(RecordBatch::try_new(self.schema.clone(), columns)?)
+        match name {
+            "_authored" => self.authored(e),
+            "__START_AT" => time(e.valid_from()),
+            "_operation" => text(&|i| Some(e.operation(i).word().to_owned())),
+            "_cdc_timestamp" => time(e.event_time()),
+            "_processed_at" | "__COMMIT_AT" => instants((0..n).map(at).collect()),
+            "_processed_date" => Arc::new((0..n).map(day).collect::<Date32Array>()),
+            "_source_db" => text(&|i| source(i)?.database.clone()),
+            "_source_table" => text(&|i| source(i)?.table.clone()),
+            "_transaction_id" => text(&transaction),
+            "_stream" => text(&stream),
+            "_position" => {
+                Arc::new((0..n).map(|i| Some(e.position().value(i) as i64)).collect::<Int64Array>())
+            }
+            "_valid_from_source" => {
+                text(&|i| TimeSource::from_u8(e.time_source().value(i)).map(|t| t.word().to_owned()))
+            }
+            "_ingest_file_name" => text(&|i| origin(i)?.path.clone()),
+            _ => Arc::new((0..n).map(|i| Some(e.commit().value(i) as i64)).collect::<Int64Array>()),
+        }
     }
 
     /// The names of the columns each event writes.

@@ -7,6 +7,7 @@ mod diff;
 mod history;
 mod keyed;
 mod period;
+mod spans;
 mod store;
 
 use super::bound::Evaluation;

@@ -7,7 +7,7 @@ use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
 };
-use super::scan::{ScanCounts, TableScan};
+use super::scan::{ScanCounts, TableScan, Touch, Touching};
 use super::shared::{Components, Shared, locked};
 use super::shrink::Shrunk;
 use super::upkeep::{Status, VerifyReport};
@@ -385,6 +385,21 @@ impl Snapshot {
         counts: &Arc<ScanCounts>,
     ) -> Result<(Vec<u32>, RecordBatch), Error> {
         self.shared.points(&self.view, table, requests, projection, Some(counts))
+    }
+
+    /// The keys of a table that have events of some commits and valid times, each with the commits, ascending
+    /// and without repeats. `None` where reading all events is no more work, or where the table has what was
+    /// ruled out; and for a table without a key.
+    ///
+    /// # Errors
+    /// As [`Snapshot::scan`].
+    pub fn touched(
+        &self,
+        table: TableId,
+        asked: &Touching,
+        counts: &Arc<ScanCounts>,
+    ) -> Result<Option<Vec<Touch>>, Error> {
+        TableScan::new(&self.view, table)?.counted(counts).touched(asked)
     }
 
     /// One row by its key bytes.

@@ -5,6 +5,7 @@ use super::error::Error;
 use super::quarantine::Resolved;
 use crate::event::Op;
 use crate::id::{ColumnId, OriginId, StreamId, TableId};
+use crate::key::KeyRange;
 use crate::schema::TableSchema;
 use crate::time::{BEGINNING, CommitSeq, FOREVER};
 use arrow::array::RecordBatch;
@@ -160,6 +161,8 @@ pub enum KeyFilter {
     All,
     /// Only these, as key bytes.
     Keys(Vec<Vec<u8>>),
+    /// Those in any of these ranges, which ascend and have no key in common. A scan may show others too.
+    Ranges(Vec<KeyRange>),
 }
 
 /// A question that yields many rows.

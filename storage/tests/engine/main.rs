@@ -10,6 +10,7 @@ mod merging;
 mod model;
 mod passes;
 mod power;
+mod pruned;
 mod readers;
 mod rebuild;
 mod replay;

@@ -117,6 +117,42 @@ fn explain_shows_bounds_columns_filters_and_limit() {
                 keys=all, columns=[name], fetch=3";
     assert!(plan.contains(scan), "{plan}");
     let plan = store.text("EXPLAIN SELECT name, _operation FROM history('person') LIMIT 2");
-    assert!(plan.contains("history(person), commit=5, columns=[name, _operation], fetch=2"), "{plan}");
+    assert!(
+        plan.contains("history(person), commit=5, keys=all, columns=[name, _operation], fetch=2"),
+        "{plan}"
+    );
     assert!(!plan.contains("runs_read"), "nothing was read: {plan}");
+}
+
+#[test]
+fn explain_shows_which_keys_and_commits_are_read() {
+    let store = Store::new(State::Compacted);
+    let plans = [
+        (
+            "SELECT amount FROM orders WHERE region = 'eu' AND id > 1 AND amount > 5",
+            "keys=in 2 ranges, filters=[region = Utf8(\"eu\"), id > Int64(1)]",
+        ),
+        ("SELECT amount FROM orders WHERE id > 1", "keys=all, columns"),
+        (
+            "SELECT id FROM history('orders') h WHERE region < 'f'",
+            "keys=in 3 ranges, filters=[region < Utf8(\"f\")]",
+        ),
+        (
+            "SELECT id FROM history('orders') WHERE __COMMIT_SEQ > 3",
+            "keys=all, commits=3 to 5, columns=[id, __COMMIT_SEQ]",
+        ),
+        (
+            "SELECT id FROM changes('orders', 2) WHERE region = 'eu' AND id = 1",
+            "commits 2 to 5, keys=1, filters=",
+        ),
+    ];
+    for (sql, wanted) in plans {
+        let plan = store.text(&format!("EXPLAIN {sql}"));
+        assert!(plan.contains(wanted), "{sql}: {plan}");
+    }
+    let line = store.analyzed("SELECT * FROM orders WHERE region = 'us'", "AsofScan");
+    assert_eq!((metric(&line, "events_read"), metric(&line, "events_pruned")), (2, 4), "{line}");
+    let line =
+        store.analyzed("SELECT * FROM history('orders') WHERE region = 'us' AND id = 1", "AsofFunction");
+    assert_eq!((metric(&line, "events_read"), metric(&line, "events_pruned")), (2, 4), "{line}");
 }

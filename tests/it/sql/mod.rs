@@ -13,6 +13,7 @@ mod limits;
 mod model;
 mod model_store;
 mod places;
+mod pushed;
 mod session;
 mod shown;
 mod single;

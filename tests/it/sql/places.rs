@@ -428,7 +428,9 @@ fn explain_shows_table_bounds_and_keys() {
         "{plan}"
     );
     let plan = f.rows("EXPLAIN SELECT count(*) FROM orders WHERE region = 'eu'").join("\n");
-    assert!(plan.contains("keys=all"), "a part of the key is no key: {plan}");
+    assert!(plan.contains("keys=in 1 range, filters=[region = Utf8(\"eu\")]"), "{plan}");
+    let plan = f.rows("EXPLAIN SELECT count(*) FROM orders WHERE id = 1").join("\n");
+    assert!(plan.contains("keys=all"), "the end of a key is no key: {plan}");
     let plan =
         f.rows("EXPLAIN SELECT orderNote FROM orders WHERE region IN ('eu', 'us') AND id = 1").join("\n");
     assert!(plan.contains("keys=2") && plan.contains("columns=[region, id, orderNote]"), "{plan}");

@@ -1,6 +1,7 @@
 //! The loop that all scans share: one key after the other until a batch is full.
 
 use super::gather::Gather;
+use super::group::Groups;
 use crate::engine::error::Error;
 use arrow::array::RecordBatch;
 
@@ -12,6 +13,8 @@ pub(crate) trait KeyScan {
     fn add_key(&mut self) -> Result<(), Error>;
     /// The rows that were added and not emitted.
     fn gathered(&self) -> &Gather;
+    /// What they are gathered from.
+    fn groups(&mut self) -> &mut Groups;
     /// Makes a batch of them.
     fn emit(&mut self) -> Result<RecordBatch, Error>;
 }
@@ -19,12 +22,30 @@ pub(crate) trait KeyScan {
 /// The batches of a scan; ends after the first error.
 pub(crate) struct Batches<S> {
     scan: S,
+    /// Loaded batches when it was last looked whether there are too many.
+    slots: usize,
     done: bool,
 }
 
+/// Rows that are kept loaded for rows that wait to be gathered.
+const WAITING_ROWS_MAX: usize = 1 << 18;
+/// Loaded batches, be they ever so small.
+const WAITING_SLOTS_MAX: usize = 1024;
+
 impl<S: KeyScan> Batches<S> {
     pub fn new(scan: S) -> Batches<S> {
-        Batches { scan, done: false }
+        Batches { scan, slots: 0, done: false }
+    }
+
+    /// Whether many rows are kept loaded, most of which nothing was gathered from.
+    fn holds_too_much(&mut self) -> bool {
+        let groups = self.scan.groups();
+        let slots = groups.slots().len();
+        if slots == self.slots {
+            return false;
+        }
+        self.slots = slots;
+        slots > WAITING_SLOTS_MAX || groups.waiting_rows() > WAITING_ROWS_MAX
     }
 
     fn step(&mut self) -> Result<Option<RecordBatch>, Error> {
@@ -36,6 +57,12 @@ impl<S: KeyScan> Batches<S> {
             self.scan.add_key()?;
             if self.scan.gathered().is_full() {
                 return self.scan.emit().map(Some);
+            }
+            if self.holds_too_much() {
+                if self.scan.gathered().rows() > 0 {
+                    return self.scan.emit().map(Some);
+                }
+                self.scan.groups().retire();
             }
         }
         if self.scan.gathered().rows() > 0 { self.scan.emit().map(Some) } else { Ok(None) }

@@ -56,6 +56,10 @@ impl KeyScan for EventScan {
         &self.gather
     }
 
+    fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
     fn emit(&mut self) -> Result<RecordBatch, Error> {
         let exists: ArrayRef = Arc::new(BooleanArray::from(std::mem::take(&mut self.exists)));
         let batch = self.gather.emit(self.groups.slots(), vec![exists])?;

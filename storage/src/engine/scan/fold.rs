@@ -7,7 +7,6 @@
 use super::gather::{Gather, NULL_SLOT};
 use super::loaded::Loaded;
 use super::rows::{ENDS, NOTHING, Qualifier, WRITES};
-use super::source::BatchIter;
 use super::tape::{Block, Follower, NEW_KEY};
 use crate::engine::error::{Error, ErrorKind};
 use crate::id::ColumnId;
@@ -22,11 +21,21 @@ const WAITING_MAX: usize = 32;
 /// Column numbers that fit the mask of authored columns.
 const MASKED_COLUMNS: u32 = 64;
 
+/// Rows of a source, one part after the other.
+pub(crate) enum Piece {
+    /// Rows and what is to be checked of them.
+    Loaded(RecordBatch, Qualifier),
+    /// So many rows none of which counts; they are not read.
+    Pruned(usize),
+}
+
+/// The rows of a source in order.
+pub(crate) type Pieces = Box<dyn Iterator<Item = Result<Piece, Error>> + Send>;
+
 /// One source of a fold.
 pub(crate) struct Input {
     /// `None` if no event of it counts.
-    pub batches: Option<BatchIter>,
-    pub qualifier: Qualifier,
+    pub pieces: Option<Pieces>,
     /// Of the current batch: what each event does, see [`Qualifier::effects`].
     effects: Vec<u8>,
     masks: Option<ScalarBuffer<u64>>,
@@ -35,8 +44,8 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    pub fn new(batches: Option<BatchIter>, qualifier: Qualifier) -> Input {
-        Input { batches, qualifier, effects: Vec::new(), masks: None, slot: NULL_SLOT, row: 0 }
+    pub fn new(pieces: Option<Pieces>) -> Input {
+        Input { pieces, effects: Vec::new(), masks: None, slot: NULL_SLOT, row: 0 }
     }
 }
 
@@ -125,14 +134,20 @@ impl FoldScan {
         let input = &mut self.inputs[input];
         input.row = 0;
         input.effects.clear();
-        let Some(batches) = &mut input.batches else { return Ok(false) };
-        for batch in batches {
-            let batch = batch?;
-            if batch.num_rows() == 0 {
-                continue;
-            }
+        let Some(pieces) = &mut input.pieces else { return Ok(false) };
+        for piece in pieces {
+            let (batch, qualifier) = match piece? {
+                Piece::Loaded(batch, qualifier) if batch.num_rows() > 0 => (batch, qualifier),
+                // The order of the sources has a place for each of them.
+                Piece::Pruned(rows) if !single && rows > 0 => {
+                    input.effects.resize(rows, NOTHING);
+                    input.masks = None;
+                    return Ok(true);
+                }
+                _ => continue,
+            };
             let loaded = if single { Loaded::new(batch)? } else { Loaded::without_keys(batch)? };
-            input.qualifier.effects(&loaded, &mut input.effects);
+            qualifier.effects(&loaded, &mut input.effects);
             if single {
                 mark_keys(loaded.key_numbers(), &mut self.last_key, &mut input.effects);
             }
@@ -312,7 +327,7 @@ impl FoldScan {
 
     /// Loads what the order says there is; false if no event of the input counts.
     fn reload(&mut self, input: usize) -> Result<bool, Error> {
-        if self.inputs[input].batches.is_none() {
+        if self.inputs[input].pieces.is_none() {
             return Ok(false);
         }
         match self.load(input)? {

@@ -396,6 +396,12 @@ impl Groups {
         Ok(rest)
     }
 
+    /// Rows of loaded batches that no cursor reads any more.
+    pub fn waiting_rows(&self) -> usize {
+        let all = self.slots.iter().map(|s| s.len()).sum::<usize>();
+        all - self.cursors.iter().map(|c| c.len as usize).sum::<usize>().min(all)
+    }
+
     /// Keeps a batch that was loaded aside; returns its slot. It is forgotten by the next
     /// [`Groups::retire`].
     pub fn add_slot(&mut self, loaded: Arc<Loaded>) -> u32 {

@@ -65,6 +65,10 @@ impl KeyScan for IntervalScan {
         &self.gather
     }
 
+    fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
     fn emit(&mut self) -> Result<RecordBatch, Error> {
         let columns = if matches!(self.shape, Shape::Latest) { 2 } else { 4 };
         let column = |t: &mut Vec<i64>| Arc::new(Int64Array::from(std::mem::take(t))) as ArrayRef;

@@ -137,6 +137,10 @@ impl KeyScan for OpenRowScan {
         &self.gather
     }
 
+    fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
+    }
+
     fn emit(&mut self) -> Result<RecordBatch, Error> {
         let column = |t: &mut Vec<i64>| Arc::new(Int64Array::from(std::mem::take(t))) as ArrayRef;
         let extra = self.starts.iter_mut().map(column).collect();

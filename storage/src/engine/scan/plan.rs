@@ -3,11 +3,14 @@
 use super::batches::Batches;
 use super::counted::Counted;
 use super::counts::ScanCounts;
-use super::fold::{FoldScan, Input, can_gather};
+use super::divide::{divide, rows_within};
+use super::fold::{FoldScan, Input, Piece, Pieces, can_gather};
 use super::gather::Gather;
 use super::group::{Groups, MergeOrder};
 use super::intervals::IntervalScan;
+use super::keys::KeyWalk;
 use super::lineage::Histories;
+use super::prune::{Pruned, Reach, opened, stretches};
 use super::rows::{Qualifier, RowsScan};
 use super::source::{SortedSource, Traits};
 use super::tape::{Follower, SOURCES_MAX};
@@ -45,6 +48,9 @@ pub(crate) const HISTORY_COLUMNS: [&str; 17] = [
     "token",
     "previous",
 ];
+
+/// Walking over keys takes so many times as long as following an order that is known.
+const WALKED_SHARE: usize = 4;
 
 /// Row ranges per source, and which of the keys in them to visit.
 type Part = (Vec<Range<usize>>, KeyFilter);
@@ -132,23 +138,6 @@ impl TableScan {
         with_images(names, projection)
     }
 
-    /// Divides all rows of some sources into up to `n` parts that share no key.
-    fn divide(sources: &[Arc<dyn SortedSource>], n: usize) -> Result<Vec<Vec<Range<usize>>>, Error> {
-        let Some(largest) = sources.iter().max_by_key(|s| s.rows()) else { return Ok(Vec::new()) };
-        let splits = if n > 1 && largest.rows() > 4096 { largest.split_keys(n)? } else { Vec::new() };
-        let mut parts = vec![Vec::with_capacity(sources.len()); splits.len() + 1];
-        for source in sources {
-            let mut start = 0;
-            for (i, key) in splits.iter().enumerate() {
-                let end = source.lower_bound(key)?.max(start);
-                parts[i].push(start..end);
-                start = end;
-            }
-            parts[splits.len()].push(start..source.rows());
-        }
-        Ok(parts)
-    }
-
     /// Up to `n - 1` ascending keys that divide all rows into about equal parts.
     pub fn split_keys(&self, n: usize) -> Result<Vec<Vec<u8>>, Error> {
         let largest = self.sources.iter().max_by_key(|s| s.rows());
@@ -163,11 +152,11 @@ impl TableScan {
     /// The parts of a scan: row ranges per source, and which of the keys in them to visit.
     fn parts(&self, request: &ScanRequest) -> Result<Vec<Part>, Error> {
         match &request.keys {
-            KeyFilter::All => {
-                let parts = TableScan::divide(&self.sources, request.partitions)?;
+            KeyFilter::Keys(_) => self.key_parts(&request.keys),
+            filter => {
+                let parts = divide(&self.sources, filter, request.partitions)?;
                 Ok(parts.into_iter().map(|p| (p, KeyFilter::All)).collect())
             }
-            some => self.key_parts(some),
         }
     }
 
@@ -197,11 +186,31 @@ impl TableScan {
             ScanKind::Rows { valid, system } => {
                 self.scan_rows(request, Bounds { valid, system, commit: request.commit })
             }
-            _ => self.scan_histories(request),
+            _ => self
+                .within(Reach { bounds: Bounds::latest(request.commit), point: false })
+                .scan_histories(request),
         }
     }
 
+    /// The same without events that are after any of the bounds.
+    fn within(&self, reach: Reach) -> TableScan {
+        TableScan { sources: Pruned::all(&self.sources, reach), ..self.clone() }
+    }
+
     fn scan_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
+        let plain = !matches!(request.keys, KeyFilter::Keys(_)) && !self.needs_histories();
+        if plain
+            && self.sources.len() <= SOURCES_MAX
+            && can_gather(&request.projection)
+            && let Some(rows) = self.fold_rows(request, bounds)?
+        {
+            return Ok(rows);
+        }
+        self.within(Reach { bounds, point: true }).walk_rows(request, bounds)
+    }
+
+    /// The rows at a point, key by key.
+    fn walk_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
         if let KeyFilter::Keys(keys) = &request.keys
             && self.looks_up(keys.len())
         {
@@ -211,12 +220,8 @@ impl TableScan {
             let rows = self.rows_of_keys(&keys, bounds, &request.projection, &request.schema)?;
             return Ok(vec![rows]);
         }
-        let plain = request.keys == KeyFilter::All && !self.needs_histories();
-        if plain && self.sources.len() <= SOURCES_MAX && can_gather(&request.projection) {
-            return self.fold_rows(request, bounds);
-        }
         let qualifier = Qualifier::new(bounds, &self.traits());
-        let by_key = request.keys != KeyFilter::All;
+        let by_key = matches!(request.keys, KeyFilter::Keys(_));
         let columns = self.row_columns(&request.projection, qualifier.columns(), by_key);
         let mut streams: Vec<ScanStream> = Vec::new();
         for (ranges, keys) in self.parts(request)? {
@@ -233,31 +238,38 @@ impl TableScan {
                 picks: Vec::new(),
             })));
         }
-        Ok(joined(streams, by_key))
+        Ok(joined(streams, request))
     }
 
-    /// The rows at a point of all keys, where the plain fold does.
-    fn fold_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Vec<ScanStream>, Error> {
+    /// The rows at a point of all keys or most, where the plain fold does; `None` where the keys are few and
+    /// better walked over.
+    fn fold_rows(&self, request: &ScanRequest, bounds: Bounds) -> Result<Option<Vec<ScanStream>>, Error> {
         let counts = |n: &usize| !Qualifier::excludes(&bounds, &self.sources[*n].traits());
         let live: Vec<usize> = (0..self.sources.len()).filter(counts).collect();
         let sources: Vec<_> = live.iter().map(|n| self.sources[*n].clone()).collect();
-        let divide = || TableScan::divide(&sources, request.partitions);
+        let rows = sources.iter().map(|s| s.rows()).sum::<usize>();
         if live.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Some(Vec::new()));
         }
         if live.len() == 1 {
-            let parts = divide()?.into_iter();
+            let parts = divide(&sources, &request.keys, request.partitions)?.into_iter();
             let stream = |ranges: Vec<_>| self.fold_part(request, bounds, &live, &ranges, None);
-            return parts.map(stream).collect();
+            let streams = parts.map(stream).collect::<Result<_, _>>()?;
+            return Ok(Some(joined(streams, request)));
         }
-        let rows = sources.iter().map(|s| s.rows()).sum();
+        if let KeyFilter::Ranges(ranges) = &request.keys
+            && rows_within(&sources, ranges)? * WALKED_SHARE < rows
+        {
+            return Ok(None);
+        }
+        let divide = || divide(&sources, &KeyFilter::All, request.partitions);
         let tape = self.parts.tapes.find(&live, rows, &self.order.ranks, request.partitions, divide)?;
         let order_sources = self.order_sources.as_ref().unwrap_or(&self.sources);
         let stream = |part: usize| {
             let follower = Follower::new(tape.clone(), part, order_sources, &request.schema, &self.order)?;
             self.fold_part(request, bounds, &tape.members, &tape.parts[part].ranges, Some(follower))
         };
-        (0..tape.parts.len()).map(stream).collect()
+        (0..tape.parts.len()).map(stream).collect::<Result<_, _>>().map(Some)
     }
 
     /// One part of it: the given rows of some sources.
@@ -272,23 +284,17 @@ impl TableScan {
         let input = |(n, range): (&usize, &Range<usize>)| {
             let source = &self.sources[*n];
             let traits = source.traits();
-            let qualifier = Qualifier::new(bounds, &[traits]);
-            let mut names: BTreeSet<&str> = ["op"].into();
-            names.extend(qualifier.columns());
+            let mut names: BTreeSet<&'static str> = ["op"].into();
             if follower.is_none() {
                 names.insert("key_no");
             }
             if traits.partial && !request.projection.is_empty() {
                 names.insert("mask");
             }
-            let columns = with_images(names, &request.projection);
-            let batches = match Qualifier::excludes(&bounds, &traits) {
-                true => None,
-                false => Some(source.scan(&columns, range.clone(), &request.schema)?),
-            };
-            Ok(Input::new(batches, qualifier))
+            let counts = !Qualifier::excludes(&bounds, &traits);
+            Input::new(counts.then(|| pieces(source, range.clone(), &bounds, names, request)))
         };
-        let inputs = members.iter().zip(ranges).map(input).collect::<Result<Vec<_>, Error>>()?;
+        let inputs = members.iter().zip(ranges).map(input).collect();
         let gather = Gather::new(&request.schema, &request.projection, &[])?;
         Ok(Box::new(FoldScan::new(inputs, follower, &request.projection, gather)))
     }
@@ -305,27 +311,40 @@ impl TableScan {
         }
         let columns = with_images(names, &images);
         let mut streams: Vec<ScanStream> = Vec::new();
-        for (ranges, keys) in self.parts(request)? {
-            let groups = Groups::new(&self.sources, &ranges, &columns, &request.schema, self.order.clone())?;
+        for (groups, walk) in self.walks(request, &columns)? {
             let histories = self.histories(&columns, &request.schema);
             let tracked = self.tracked(&request.schema);
             streams.push(match request.kind {
-                ScanKind::History => Box::new(Batches::new(super::events::EventScan::new(
-                    groups,
-                    keys.into(),
-                    histories,
-                    request,
-                )?)),
-                _ => Box::new(Batches::new(IntervalScan::new(
-                    groups,
-                    keys.into(),
-                    histories,
-                    tracked,
-                    request,
-                )?)),
+                ScanKind::History => {
+                    Box::new(Batches::new(super::events::EventScan::new(groups, walk, histories, request)?))
+                }
+                _ => Box::new(Batches::new(IntervalScan::new(groups, walk, histories, tracked, request)?)),
             });
         }
-        Ok(joined(streams, request.keys != KeyFilter::All))
+        Ok(joined(streams, request))
+    }
+
+    /// The keys of a question about histories, in parts: few keys are looked up, others passed over.
+    fn walks(&self, request: &ScanRequest, columns: &[String]) -> Result<Vec<(Groups, KeyWalk)>, Error> {
+        if let KeyFilter::Keys(keys) = &request.keys
+            && self.looks_up(keys.len())
+        {
+            let mut keys = keys.clone();
+            keys.sort_unstable();
+            keys.dedup();
+            let walk = KeyWalk::LookedUp {
+                keys: keys.into_iter(),
+                sources: self.sources.clone(),
+                columns: columns.to_vec(),
+                schema: request.schema.clone(),
+            };
+            return Ok(vec![(Groups::empty(self.order.clone()), walk)]);
+        }
+        let part = |(ranges, keys): Part| {
+            let groups = Groups::new(&self.sources, &ranges, columns, &request.schema, self.order.clone())?;
+            Ok((groups, keys.into()))
+        };
+        self.parts(request)?.into_iter().map(part).collect()
     }
 
     /// Columns whose change makes a new interval row (rule B9).
@@ -338,9 +357,36 @@ impl TableScan {
     }
 }
 
-/// Single keys make one stream, not one each.
-fn joined(streams: Vec<ScanStream>, by_key: bool) -> Vec<ScanStream> {
-    if by_key && streams.len() > 1 { vec![Box::new(streams.into_iter().flatten())] } else { streams }
+/// The rows `rows` of a source with the columns `names` and those that are to be checked, stretch by stretch.
+fn pieces(
+    source: &Arc<dyn SortedSource>,
+    rows: Range<usize>,
+    bounds: &Bounds,
+    names: BTreeSet<&'static str>,
+    request: &ScanRequest,
+) -> Pieces {
+    let stretches = stretches(source.as_ref(), rows, &Reach { bounds: *bounds, point: true }).into_iter();
+    let (source, projection, schema) = (source.clone(), request.projection.clone(), request.schema.clone());
+    Box::new(stretches.flat_map(move |stretch| -> Pieces {
+        let Some(qualifier) = stretch.qualifier else {
+            return Box::new(std::iter::once(Ok(Piece::Pruned(stretch.rows.len()))));
+        };
+        let mut names: BTreeSet<&str> = names.clone();
+        names.extend(qualifier.columns());
+        let batches = opened(source.scan(&with_images(names, &projection), stretch.rows, &schema));
+        Box::new(batches.map(move |batch| Ok(Piece::Loaded(batch?, qualifier))))
+    }))
+}
+
+/// Single keys make one stream, not one each, and ranges no more streams than are asked for.
+fn joined(streams: Vec<ScanStream>, request: &ScanRequest) -> Vec<ScanStream> {
+    let n = if matches!(request.keys, KeyFilter::Keys(_)) { 1 } else { request.partitions.max(1) };
+    if streams.len() <= n {
+        return streams;
+    }
+    let mut joined: Vec<Vec<ScanStream>> = (0..n).map(|_| Vec::new()).collect();
+    streams.into_iter().enumerate().for_each(|(i, stream)| joined[i % n].push(stream));
+    joined.into_iter().map(|s| Box::new(s.into_iter().flatten()) as ScanStream).collect()
 }
 
 fn with_images(names: BTreeSet<&str>, images: &[ColumnId]) -> Vec<String> {

@@ -15,7 +15,7 @@ use crate::time::FOREVER;
 use arrow::array::RecordBatch;
 
 /// Whether an event counts at a point.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Qualifier {
     bounds: Bounds,
     /// Checks that are needed; the others hold for every event of the sources.
@@ -162,6 +162,10 @@ impl KeyScan for RowsScan {
 
     fn gathered(&self) -> &Gather {
         &self.gather
+    }
+
+    fn groups(&mut self) -> &mut Groups {
+        &mut self.groups
     }
 
     fn emit(&mut self) -> Result<RecordBatch, Error> {
