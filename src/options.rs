@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 /// Events of one batch, unless [`IntakeOptions::batch`] says otherwise.
-pub const BATCH_MESSAGES: usize = 400_000;
+pub const BATCH_MESSAGES: usize = 200_000;
 /// Bytes of rows after which a batch is committed although it has fewer messages.
 pub const BATCH_BYTES: usize = 64 << 20;
 
