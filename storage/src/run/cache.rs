@@ -1,7 +1,8 @@
 //! Decoded columns of Parquet runs, kept for the next scan.
 //!
 //! Scans pass over all chunks again and again, so dropping what was used longest ago would drop every
-//! column just before it is needed. A column that must go is therefore picked without regard to use.
+//! column just before it is needed. A column that must go is therefore picked without regard to use. Before
+//! one goes, all are squeezed into fewer bytes, which costs some time whenever they are read.
 
 use super::kept::Kept;
 use arrow::array::ArrayRef;
@@ -30,6 +31,8 @@ struct State {
     columns: HashMap<ColumnKey, (Column, usize)>,
     /// All keys of `columns`, to pick one of.
     keys: Vec<ColumnKey>,
+    /// Keys of columns that are as they were decoded.
+    plain: Vec<ColumnKey>,
     picked: u64,
 }
 
@@ -51,7 +54,7 @@ impl ColumnCache {
 
     /// Holds a column from now on, if it is small enough.
     pub(crate) fn put(&self, key: ColumnKey, column: Vec<ArrayRef>) {
-        let column: Vec<Kept> = column.into_iter().map(Kept::new).collect();
+        let column: Vec<Kept> = column.into_iter().map(Kept::Plain).collect();
         let bytes = column.iter().map(Kept::bytes).sum::<usize>();
         if bytes > self.bytes_max / COLUMN_SHARE {
             return;
@@ -60,19 +63,23 @@ impl ColumnCache {
         if state.columns.contains_key(&key) {
             return;
         }
-        while state.bytes + bytes > self.bytes_max {
-            state.drop_one();
-        }
         state.bytes += bytes;
         state.keys.push(key);
+        state.plain.push(key);
         state.columns.insert(key, (column.into(), bytes));
+        while state.bytes > self.bytes_max {
+            if !state.squeeze_one() {
+                state.drop_one();
+            }
+        }
     }
 
     /// Drops the columns of a run.
     pub(crate) fn forget(&self, run: u64) {
         let mut state = self.state();
-        let State { bytes, columns, keys, .. } = &mut *state;
+        let State { bytes, columns, keys, plain, .. } = &mut *state;
         keys.retain(|k| k.0 != run);
+        plain.retain(|k| k.0 != run);
         columns.retain(|k, (_, size)| {
             *bytes -= if k.0 == run { *size } else { 0 };
             k.0 != run
@@ -85,6 +92,19 @@ impl ColumnCache {
 }
 
 impl State {
+    /// Squeezes a column that was not yet; false if there is none.
+    fn squeeze_one(&mut self) -> bool {
+        let Some(key) = self.plain.pop() else { return false };
+        // A column that was dropped meanwhile takes no bytes any more.
+        if let Some((column, bytes)) = self.columns.get_mut(&key) {
+            let squeezed: Column = column.iter().map(Kept::squeezed).collect();
+            let fewer = squeezed.iter().map(Kept::bytes).sum();
+            self.bytes = self.bytes - *bytes + fewer;
+            (*column, *bytes) = (squeezed, fewer);
+        }
+        true
+    }
+
     fn drop_one(&mut self) {
         // A linear congruential generator: any spread over the keys will do.
         self.picked = self.picked.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -99,7 +119,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use arrow::array::{Array, Float64Array};
+    use arrow::array::{Array, Float64Array, Int64Array};
 
     fn column(rows: usize) -> Vec<ArrayRef> {
         vec![Arc::new(Float64Array::from_value(7.0, rows))]
@@ -109,15 +129,38 @@ mod tests {
     fn holds_no_more_than_its_bytes_and_counts_them() {
         let each = column(1000)[0].get_array_memory_size();
         let cache = ColumnCache::new(each * 20);
-        for i in 0..100 {
+        for i in 0..40 {
             cache.put((1, i, 0), column(1000));
             assert!(cache.bytes() <= each * 20);
         }
-        let held = (0..100).filter(|i| cache.get((1, *i, 0)).is_some()).count();
+        let held = (0..40).filter(|i| cache.get((1, *i, 0)).is_some()).count();
         assert_eq!(held * each, cache.bytes(), "as many as it says");
         assert_eq!(held, 20);
         let early = (0..20).filter(|i| cache.get((1, *i, 0)).is_some()).count();
         assert!(early > 0, "a scan over more than fits leaves some of what was there");
+    }
+
+    #[test]
+    fn columns_are_squeezed_before_any_is_dropped() {
+        let numbers = |n: i64| -> Vec<ArrayRef> {
+            vec![Arc::new((0..1000).map(|i| Some(n + i % 100)).collect::<Int64Array>())]
+        };
+        let each = numbers(0)[0].get_array_memory_size();
+        let cache = ColumnCache::new(each * 20);
+        for i in 0..60 {
+            cache.put((1, i, 0), numbers(i64::from(i)));
+            assert!(cache.bytes() <= each * 20);
+            let plain = |i: &u32| matches!(&cache.get((1, *i, 0)).expect("a column")[0], Kept::Plain(_));
+            assert!(i >= 20 || (0..=i).all(|i| plain(&i)), "while there is room");
+        }
+        for i in 0..60 {
+            let column = cache.get((1, i, 0)).expect("a column");
+            assert_eq!(column[0].array().expect("an array").as_ref(), numbers(i64::from(i))[0].as_ref());
+        }
+        cache.forget(1);
+        assert_eq!(cache.bytes(), 0);
+        cache.put((2, 0, 0), numbers(0));
+        assert_eq!(cache.bytes(), each);
     }
 
     #[test]

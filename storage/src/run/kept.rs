@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 const SPARSE_SHARE: usize = 4;
 
 /// An array of a batch. Equal to what it was made of but for what stands under NULLs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Kept {
     Plain(ArrayRef),
     /// Each value less the least one; also what stands under NULLs.
@@ -29,7 +29,7 @@ pub(crate) enum Kept {
     },
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Narrow {
     One(Vec<u8>),
     Two(Vec<u16>),
@@ -37,7 +37,15 @@ pub(crate) enum Narrow {
 }
 
 impl Kept {
-    pub fn new(array: ArrayRef) -> Kept {
+    /// The same in fewer bytes, where that can be.
+    pub fn squeezed(&self) -> Kept {
+        match self {
+            Kept::Plain(array) => Kept::new(array.clone()),
+            other => other.clone(),
+        }
+    }
+
+    fn new(array: ArrayRef) -> Kept {
         let wide =
             matches!(array.data_type(), DataType::Int64 | DataType::UInt64 | DataType::Timestamp(_, _));
         let Some(all) = wide.then(|| numbers(&array).ok()).flatten() else { return Kept::Plain(array) };
