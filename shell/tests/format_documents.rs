@@ -24,7 +24,9 @@ fn run(console: &[&str], dir: &Path) -> Vec<String> {
             rest.push(*line);
         }
         if let Some(file) = command.strip_prefix("cat ") {
-            std::fs::write(dir.join(file), rest.join("\n") + "\n").unwrap();
+            let path = dir.join(file);
+            path.parent().map(std::fs::create_dir_all).transpose().unwrap();
+            std::fs::write(path, rest.join("\n") + "\n").unwrap();
             continue;
         }
         let typed = std::iter::once(command).chain(rest).collect::<Vec<_>>().join("\n");
