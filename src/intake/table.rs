@@ -1,6 +1,6 @@
 //! A table while events go into it: its columns by name, its schema as it grows (rule B14), its key.
 
-use crate::change::{Change, Column};
+use crate::change::{Change, Column, Op};
 use crate::error::{Error, Result};
 use crate::options::{Columns, IntakeOptions};
 use asofdb_storage::engine::RowBlock;
@@ -266,12 +266,18 @@ impl TableIntake {
         }
     }
 
-    /// Checks that a change without a declared key does not come with another one than the table's.
+    /// Checks that a change without a declared key does not come with another one than the table's. A table
+    /// that has had nothing but truncates, which come without a key, gets that of its first row.
     ///
     /// # Errors
     /// Says what to do.
-    pub fn check_key(&self, change: &Change<'_>, declared: bool) -> Result<()> {
+    pub fn check_key(&mut self, change: &Change<'_>, declared: bool) -> Result<()> {
         if declared || change.key.is_empty() {
+            return Ok(());
+        }
+        if self.key.is_empty() && self.columns.is_empty() && change.op != Op::Truncate {
+            self.key = change.key.iter().map(|c| self.slot(key_name(c))).collect();
+            self.dirty = true;
             return Ok(());
         }
         let known = |c: &Column<'_>| self.key_names().any(|k| k == key_name(c));

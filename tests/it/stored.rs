@@ -212,3 +212,51 @@ fn bitemporal_questions_in_a_real_store() {
     }
     assert!(table.get(&[asofdb_storage::value::Value::Int(FOREVER)], None, None).unwrap().is_none());
 }
+
+#[test]
+fn a_table_that_begins_with_truncates_gets_the_key_of_its_first_row() {
+    let truncate = |es: u64| {
+        format!(
+            "{{\"data\":null,\"database\":\"d\",\"table\":\"t\",\"isDdl\":true,\"type\":\"TRUNCATE\",\"sql\":\"truncate table t\",\"es\":{es},\"ts\":{es},\"id\":{es}}}"
+        )
+    };
+    let row = |kind: &str, es: u64, v: u64| {
+        format!(
+            "{{\"data\":[{{\"id\":\"1\",\"v\":\"{v}\"}}],\"old\":null,\"database\":\"d\",\"table\":\"t\",\"isDdl\":false,\"type\":\"{kind}\",\"pkNames\":[\"id\"],\"mysqlType\":{{\"id\":\"int\",\"v\":\"int\"}},\"es\":{es},\"ts\":{es},\"id\":{es}}}"
+        )
+    };
+    let lines = [
+        truncate(1_000_000),
+        row("INSERT", 2_000_000, 5),
+        row("UPDATE", 3_000_000, 6),
+        truncate(4_000_000),
+        row("INSERT", 5_000_000, 7),
+    ];
+    for batch in [400_000, 1, 2] {
+        let (temp, files) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = files.path().join("t.jsonl");
+        std::fs::write(&file, lines.join("\n")).unwrap();
+        let options = IntakeOptions { batch: Some(batch), ..IntakeOptions::default() };
+        let mut store = take(temp.path(), &file, &options);
+        for state in ["fresh", "reopened", "compacted", "rebuilt"] {
+            match state {
+                "reopened" => {
+                    drop(store);
+                    store = Store::open(temp.path()).unwrap();
+                }
+                "compacted" => drop(store.engine().compact().unwrap()),
+                "rebuilt" => store.engine().rebuild().unwrap(),
+                _ => {}
+            }
+            let table = store.table("d.t").unwrap();
+            assert_eq!(table.schema().key.len(), 1, "batch {batch}, {state}");
+            let now = rows(&table.as_of(None, None).unwrap());
+            assert_eq!(now.len(), 1, "batch {batch}, {state}: {now:?}");
+            assert_eq!(now[0]["v"], "7");
+            let then = table.as_of(Some(ValidTime(3_500_000_000)), None).unwrap();
+            assert_eq!(rows(&then)[0]["v"], "6", "batch {batch}, {state}");
+            let cut = table.as_of(Some(ValidTime(4_500_000_000)), None).unwrap();
+            assert!(rows(&cut).is_empty(), "batch {batch}, {state}");
+        }
+    }
+}
