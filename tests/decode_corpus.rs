@@ -400,12 +400,19 @@ fn dirty_lines_get_their_verdicts() {
 #[test]
 fn envelopes_without_keys_are_decoded_as_expected() {
     let Some(corpus) = corpus() else { return };
-    let sets: Vec<_> =
-        ["wal2json", "aws-dms", "ogg"].iter().flat_map(|dir| files(&corpus.join(dir))).collect();
+    let sets: Vec<_> = ["wal2json", "aws-dms", "ogg", "debezium-flat", "cloudevents"]
+        .iter()
+        .flat_map(|dir| files(&corpus.join(dir)))
+        .collect();
     assert!(sets.len() > 15, "the corpus has files");
     for path in sets.into_iter().filter(|path| path.is_file()) {
         let name = path.file_name().expect("name").to_string_lossy().into_owned();
-        let expected = expected_of(&path);
+        let mut expected = expected_of(&path);
+        // A log position tells the repeat before its identity is asked.
+        let ignored = expected["ignored"].as_object_mut().expect("ignored");
+        if let Some(repeats) = ignored.remove("duplicate_id") {
+            ignored.insert("replayed".into(), repeats);
+        }
         let outcome = run(&path, FormatOptions::default(), &expected);
         assert_eq!(outcome.quarantined, [], "{name}");
         assert_eq!(outcome.counts, counts(&expected["counts"]), "{name}");

@@ -6,6 +6,7 @@ use super::fields::Reject;
 use super::infer::text_cell;
 use super::options::FormatOptions;
 use super::scratch::{Scratch, ScratchBuffer};
+use super::shaped::Shape;
 use crate::change::{Column, Decoded, Message, Sink};
 use asofdb_storage::value::Cell;
 
@@ -52,17 +53,23 @@ pub struct Csv {
     scratch: ScratchBuffer,
     parts: Parts<'static>,
     dms: Option<DmsFile>,
+    shape: Option<Shape>,
 }
 
 impl Csv {
     /// A decoder for records with these columns.
     pub fn new(header: Vec<String>) -> Csv {
-        Csv { header, scratch: ScratchBuffer::default(), parts: Parts::default(), dms: None }
+        Csv { header, scratch: ScratchBuffer::default(), parts: Parts::default(), dms: None, shape: None }
     }
 
     /// The same for records of a file that AWS DMS wrote.
     pub fn of_dms(self, path: &str) -> Csv {
         Csv { dms: Some(DmsFile::of_path(path)), ..self }
+    }
+
+    /// The same for records with columns about themselves.
+    pub fn shaped(self, shape: Option<Shape>) -> Csv {
+        Csv { shape, ..self }
     }
 
     /// The records that follow are of the file at `path`.
@@ -105,12 +112,13 @@ impl Csv {
 
     /// Decodes one record, with or without its line break, and hands it to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
-        let Csv { header, scratch, parts, dms } = self;
+        let Csv { header, scratch, parts, dms, shape } = self;
         let record = message.value.unwrap_or(&[]);
-        let mut scratch = scratch.scratch(record.len());
+        // Positions of rows with columns about themselves are put there too.
+        let mut scratch = scratch.scratch(record.len() * 2 + 64);
         let mut p = std::mem::take(parts).recycled();
         let row = row(options, header, record, &mut scratch, &mut p.columns);
-        let change = row.and_then(|()| p.change(dms.as_ref(), options, message, &mut scratch));
+        let change = row.and_then(|()| p.change(dms.as_ref(), *shape, options, message, &mut scratch));
         match change {
             Ok(change) => p.hand_out(change, sink),
             Err(reject) => sink(Decoded::Quarantine(reject.fault())),

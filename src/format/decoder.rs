@@ -2,6 +2,7 @@
 
 use super::avro::{DebeziumAvro, PlainAvro, Unready};
 use super::canal::Canal;
+use super::cloudevents::CloudEvents;
 use super::csv::Csv;
 use super::debezium_json::DebeziumJson;
 use super::debezium_mongodb::DebeziumMongo;
@@ -9,6 +10,7 @@ use super::dms::Dms;
 use super::maxwell::Maxwell;
 use super::ogg::Ogg;
 use super::plain_json::PlainJson;
+use super::shaped::{Shape, ShapedJson};
 use super::ticdc::{Ticdc, TicdcCsv};
 use super::wal2json::Wal2Json;
 use super::{Format, FormatOptions};
@@ -31,6 +33,8 @@ enum State {
     Wal2json(Wal2Json),
     Dms(Dms),
     Ogg(Ogg),
+    CloudEvents(CloudEvents),
+    Shaped(ShapedJson),
     Json(PlainJson),
     Avro(PlainAvro),
     DebeziumAvro(DebeziumAvro),
@@ -43,10 +47,15 @@ impl Decoder {
     pub fn new(format: Format, options: FormatOptions) -> Option<Decoder> {
         let state = match format {
             Format::DebeziumJson => State::Debezium(DebeziumJson::default()),
+            Format::DebeziumFlat => State::Debezium(DebeziumJson::flat()),
             Format::Maxwell => State::Maxwell(Maxwell::default()),
             Format::Wal2json => State::Wal2json(Wal2Json::default()),
             Format::Dms => State::Dms(Dms::default()),
             Format::Ogg => State::Ogg(Ogg::default()),
+            Format::CloudEvents => State::CloudEvents(CloudEvents::default()),
+            Format::DeltaCdf => State::Shaped(ShapedJson::new(Shape::DeltaCdf)),
+            Format::Airbyte => State::Shaped(ShapedJson::new(Shape::Airbyte)),
+            Format::Fivetran => State::Shaped(ShapedJson::new(Shape::Fivetran)),
             Format::Json => State::Json(PlainJson::default()),
             Format::Canal => State::Canal(Canal::default()),
             Format::Ticdc => State::Ticdc(Ticdc::default()),
@@ -129,6 +138,8 @@ impl Decoder {
             State::Wal2json(wal2json) => wal2json.decode(&self.options, message, sink),
             State::Dms(dms) => dms.decode(&self.options, message, sink),
             State::Ogg(ogg) => ogg.decode(&self.options, message, sink),
+            State::CloudEvents(events) => events.decode(&self.options, message, sink),
+            State::Shaped(rows) => rows.decode(&self.options, message, sink),
             State::Json(json) => json.decode(&self.options, message, sink),
             State::Avro(avro) => avro.decode(&self.options, message, sink),
             State::DebeziumAvro(avro) => avro.decode(&self.options, message, sink),
@@ -152,7 +163,7 @@ impl CsvDecoder {
         match format {
             Format::TicdcCsv => CsvDecoder::Ticdc(TicdcCsv::new(header)),
             Format::Dms => CsvDecoder::Plain(Csv::new(header).of_dms(path)),
-            _ => CsvDecoder::Plain(Csv::new(header)),
+            _ => CsvDecoder::Plain(Csv::new(header).shaped(Shape::of_format(format))),
         }
     }
 

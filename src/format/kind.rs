@@ -1,6 +1,8 @@
 //! The formats by name, and telling them by content.
 
-use super::{canal, debezium_json, debezium_mongodb, dms, maxwell, ogg, ticdc, wal2json};
+use super::shaped::Shape;
+use super::{canal, cloudevents, debezium_json, debezium_mongodb, dms, maxwell, ogg, ticdc, wal2json};
+use crate::change::Header;
 use std::fmt;
 
 /// A format that can be read.
@@ -9,6 +11,8 @@ use std::fmt;
 pub enum Format {
     /// Debezium's envelope as JSON, with or without embedded schemas.
     DebeziumJson,
+    /// Rows that Debezium's `ExtractNewRecordState` took out of their envelopes, as JSON.
+    DebeziumFlat,
     /// Maxwell's JSON.
     Maxwell,
     /// Canal's flat messages as JSON.
@@ -23,6 +27,15 @@ pub enum Format {
     Dms,
     /// Oracle GoldenGate's JSON.
     Ogg,
+    /// Messages of other formats as data of CloudEvents.
+    #[serde(rename = "cloudevents")]
+    CloudEvents,
+    /// Rows of the change data feed of a Delta table.
+    DeltaCdf,
+    /// Rows that Airbyte loads.
+    Airbyte,
+    /// Rows that Fivetran loads.
+    Fivetran,
     /// One JSON object a message.
     Json,
     /// Comma-separated values.
@@ -39,6 +52,7 @@ pub enum Format {
 
 const NAMES: &[(&str, Format)] = &[
     ("debezium-json", Format::DebeziumJson),
+    ("debezium-flat", Format::DebeziumFlat),
     ("maxwell", Format::Maxwell),
     ("canal", Format::Canal),
     ("ticdc", Format::Ticdc),
@@ -46,6 +60,10 @@ const NAMES: &[(&str, Format)] = &[
     ("wal2json", Format::Wal2json),
     ("dms", Format::Dms),
     ("ogg", Format::Ogg),
+    ("cloudevents", Format::CloudEvents),
+    ("delta-cdf", Format::DeltaCdf),
+    ("airbyte", Format::Airbyte),
+    ("fivetran", Format::Fivetran),
     ("json", Format::Json),
     ("csv", Format::Csv),
     ("parquet", Format::Parquet),
@@ -62,6 +80,8 @@ const ALIASES: &[(&str, Format)] = &[
     ("ticdc-open", Format::Ticdc),
     ("ticdc-canal-json", Format::Ticdc),
     ("aws-dms", Format::Dms),
+    ("cloud-events", Format::CloudEvents),
+    ("cloudevents-json", Format::CloudEvents),
     ("goldengate", Format::Ogg),
     ("ogg-json", Format::Ogg),
     ("ndjson", Format::Json),
@@ -70,16 +90,15 @@ const ALIASES: &[(&str, Format)] = &[
     ("plain-json", Format::Json),
 ];
 
-/// Formats that are known by name and not read yet.
-const PLANNED: &[&str] = &["debezium-flat", "delta-cdf", "cloudevents", "airbyte", "fivetran"];
-
 /// Whether the text of a message is an envelope.
 type LooksLike = fn(&str) -> bool;
 
 /// Envelopes by what tells them from others; none of these looks at names of columns.
 const ENVELOPES: &[(Format, LooksLike)] = &[
+    (Format::CloudEvents, cloudevents::looks_like),
     (Format::DebeziumMongodb, debezium_mongodb::looks_like),
     (Format::DebeziumJson, debezium_json::looks_like),
+    (Format::DebeziumFlat, debezium_json::looks_flat),
     (Format::Maxwell, maxwell::looks_like),
     (Format::Canal, canal::looks_like),
     (Format::Ticdc, ticdc::looks_like),
@@ -99,6 +118,11 @@ impl Format {
         matches!(self, Format::Avro | Format::DebeziumAvro)
     }
 
+    /// Its rows come as messages, as CSV or as Parquet.
+    pub fn is_of_tables(self) -> bool {
+        self == Format::Dms || Shape::of_format(self).is_some()
+    }
+
     /// Names of all formats, for help.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMES.iter().map(|(name, _)| *name)
@@ -108,16 +132,24 @@ impl Format {
     pub fn of_message(value: &[u8]) -> Format {
         let Ok(text) = std::str::from_utf8(value) else { return Format::Json };
         let known = ENVELOPES.iter().find(|(_, looks_like)| looks_like(text));
-        known.map_or(Format::Json, |(format, _)| *format)
+        let shape = || Shape::of_message(text).map_or(Format::Json, Shape::format);
+        known.map_or_else(shape, |(format, _)| *format)
     }
 
     /// The format of a file that begins with this record of CSV.
     pub fn of_csv(record: &str) -> Format {
-        if ticdc::looks_like_csv(record) { Format::TicdcCsv } else { Format::Csv }
+        if ticdc::looks_like_csv(record) {
+            return Format::TicdcCsv;
+        }
+        let names: Vec<&str> = record.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        Shape::of_names(|name| names.contains(&name)).map_or(Format::Csv, Shape::format)
     }
 
-    /// The format of a record of Kafka: some show in its key only.
-    pub fn of_record(key: Option<&[u8]>, value: Option<&[u8]>) -> Format {
+    /// The format of a record of Kafka: some show in its key or its headers only.
+    pub fn of_record(key: Option<&[u8]>, value: Option<&[u8]>, headers: &[Header<'_>]) -> Format {
+        if cloudevents::in_headers(headers) {
+            return Format::CloudEvents;
+        }
         if key.is_some_and(ticdc::looks_like_open) {
             return Format::Ticdc;
         }
@@ -151,7 +183,7 @@ impl std::str::FromStr for Format {
             return Ok(*format);
         }
         let known = NAMES.iter().chain(ALIASES).map(|(name, _)| *name);
-        let near = crate::near::nearest(&lower, known).filter(|_| !PLANNED.contains(&lower.as_str()));
+        let near = crate::near::nearest(&lower, known);
         let all = Format::names().collect::<Vec<_>>().join(", ");
         let hint = match near {
             Some(near) => format!("did you mean {near}? The formats are {all}"),

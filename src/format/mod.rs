@@ -11,6 +11,7 @@ pub mod time_text;
 
 mod block;
 mod canal;
+mod cloudevents;
 mod csv;
 mod debezium;
 mod debezium_json;
@@ -29,6 +30,7 @@ mod roles;
 mod row_buffer;
 mod rows;
 pub(crate) mod scratch;
+mod shaped;
 mod swar;
 mod ticdc;
 mod tso;

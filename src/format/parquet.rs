@@ -3,10 +3,12 @@
 
 mod cells;
 
+use super::Format;
 use super::dms::{DmsFile, Parts};
 use super::fields::Reject;
 use super::options::FormatOptions;
 use super::scratch::ScratchBuffer;
+use super::shaped::Shape;
 use crate::change::{Column, Decoded, Message};
 use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
@@ -33,6 +35,8 @@ pub(crate) struct ParquetRows {
     scratch: ScratchBuffer,
     parts: Parts<'static>,
     dms: Option<DmsFile>,
+    shape: Option<Shape>,
+    names: Vec<String>,
 }
 
 struct Batch {
@@ -48,10 +52,12 @@ impl ParquetRows {
     /// # Errors
     /// In words, if it is not Parquet or damaged.
     pub fn open(file: File, row: u64) -> Result<ParquetRows, String> {
+        let mut names = Vec::new();
         let reader = guarded(|| {
             let options = ArrowReaderOptions::new();
             let found = ArrowReaderMetadata::load(&file, options).map_err(|e| e.to_string())?;
             let schema = without_int96(&found);
+            names = schema.fields().iter().map(|f| f.name().clone()).collect();
             let options = ArrowReaderOptions::new().with_schema(schema);
             let metadata =
                 ArrowReaderMetadata::try_new(found.metadata().clone(), options).map_err(|e| e.to_string())?;
@@ -63,7 +69,7 @@ impl ParquetRows {
                 .build()
                 .map_err(|e| e.to_string())
         })?;
-        Ok(ParquetRows::over(Box::new(reader), row))
+        Ok(ParquetRows { names, ..ParquetRows::over(Box::new(reader), row) })
     }
 
     /// Rows that are in memory already.
@@ -77,12 +83,31 @@ impl ParquetRows {
         row: u64,
     ) -> ParquetRows {
         let scratch = ScratchBuffer::default();
-        ParquetRows { reader, batch: None, row, scratch, parts: Parts::default(), dms: None }
+        ParquetRows {
+            reader,
+            batch: None,
+            row,
+            scratch,
+            parts: Parts::default(),
+            dms: None,
+            shape: None,
+            names: Vec::new(),
+        }
     }
 
     /// The file is one of AWS DMS.
     pub fn set_dms(&mut self, path: &str) {
         self.dms = Some(DmsFile::of_path(path));
+    }
+
+    /// Rows have columns about themselves, if their format says so, or their names where none is declared.
+    /// The answer is the format.
+    pub fn set_shape(&mut self, declared: Option<Format>) -> Format {
+        self.shape = match declared {
+            None => Shape::of_names(|name| self.names.iter().any(|n| n == name)),
+            Some(format) => Shape::of_format(format),
+        };
+        self.shape.map_or(Format::Parquet, Shape::format)
     }
 
     /// Reads up to `rows_max` rows, hands each over with its number, and says how many there were;
@@ -115,7 +140,7 @@ impl ParquetRows {
     }
 
     fn one(&mut self, options: &FormatOptions, batch: &Batch, sink: &mut dyn FnMut(u64, Decoded<'_>)) {
-        let ParquetRows { row, scratch, parts, dms, .. } = self;
+        let ParquetRows { row, scratch, parts, dms, shape, .. } = self;
         let mut p = std::mem::take(parts).recycled();
         let nested = batch.columns.iter().map(|c| cells::text_bytes(c, batch.next)).sum::<usize>();
         let mut scratch = scratch.scratch(ROW_BYTES + nested * 2);
@@ -126,7 +151,7 @@ impl ParquetRows {
                     .map_err(|reason| Reject::new(format!("column `{name}`: {reason}")))?;
                 p.columns.push(Column { name, cell });
             }
-            p.change(dms.as_ref(), options, &message, &mut scratch)
+            p.change(dms.as_ref(), *shape, options, &message, &mut scratch)
         };
         let change = change();
         match change {

@@ -289,7 +289,8 @@ impl<'o> Batcher<'o> {
                 Emitted::Ignored(kind) => IntakeReport::count(&mut self.counts.ignored, kind, 1),
                 Emitted::Deferred(d) => {
                     self.deferred.push(Deferred { held: self.held.len() as u32, ..d });
-                    self.hold(Held::new(place, origin, Vec::new(), None), place);
+                    let conflicts = change.declared.operation_id.is_some();
+                    self.hold(Held::new(place, origin, Vec::new(), None), place, conflicts);
                 }
             }
             return;
@@ -304,7 +305,8 @@ impl<'o> Batcher<'o> {
             }
         }
         if self.deferred.len() > first {
-            self.hold(Held::new(place, origin, kept, ignored), place);
+            let conflicts = changes.iter().any(|c| c.declared.operation_id.is_some());
+            self.hold(Held::new(place, origin, kept, ignored), place, conflicts);
         } else if !kept.is_empty() {
             self.counts.accepted += 1;
         } else if let Some(kind) = ignored {
@@ -313,9 +315,9 @@ impl<'o> Batcher<'o> {
     }
 
     /// Keeps a message until its rows are settled; what a quarantine would show only where one can
-    /// still follow.
-    fn hold(&mut self, mut held: Held, place: &Place<'_>) {
-        if self.options.operation_id.is_some() {
+    /// still follow: if it `conflicts` with another of its operation id.
+    fn hold(&mut self, mut held: Held, place: &Place<'_>, conflicts: bool) {
+        if conflicts {
             held.keep(place);
         }
         self.held.push(held);

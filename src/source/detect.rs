@@ -65,7 +65,9 @@ pub(super) fn detect(
     match declared {
         Some(format @ (Format::Csv | Format::TicdcCsv)) => return (Container::Csv, format),
         Some(Format::Parquet) => return (Container::Parquet, Format::Parquet),
-        Some(Format::Dms) if head.starts_with(PARQUET) => return (Container::Parquet, Format::Dms),
+        Some(format) if format.is_of_tables() && head.starts_with(PARQUET) => {
+            return (Container::Parquet, format);
+        }
         _ if head.starts_with(PARQUET) => return (Container::Parquet, Format::Parquet),
         _ if head.starts_with(MAGIC) => {
             let found = || match Header::read(head) {
@@ -85,7 +87,7 @@ pub(super) fn detect(
     if !json_name && !json {
         match declared {
             None => return (Container::Csv, std::str::from_utf8(first).map_or(Format::Csv, Format::of_csv)),
-            Some(Format::Dms) => return (Container::Csv, Format::Dms),
+            Some(format) if format.is_of_tables() => return (Container::Csv, format),
             Some(_) => {}
         }
     }
@@ -107,7 +109,7 @@ fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>, options: &FormatOptions
     for line in lines {
         dump.read(line, &mut |record| {
             let Ok((record, headers)) = record else { return };
-            format = Format::of_record(record.key, record.value);
+            format = Format::of_record(record.key, record.value, headers);
             if format == Format::Json {
                 // A zero byte at its start says less than what other envelopes show.
                 let framed = avro::framed_format(options, &record.message(headers));

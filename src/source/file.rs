@@ -103,6 +103,7 @@ impl OpenFile {
             header_bytes = 3;
             blocks.consume(3);
         }
+        let mut shaped = format;
         let body = match container {
             Container::Lines => Body::Lines(decoder()?),
             Container::Kdump => Body::Kdump(decoder()?, Kdump::default()),
@@ -121,7 +122,9 @@ impl OpenFile {
             }
             Container::Parquet => {
                 let file = parquet().map_err(|e| failed(&e))?;
-                Body::Parquet(Box::new(rows(file, position.next, format, &shown).map_err(|e| failed(&e))?))
+                let rows = rows(file, position.next, declared, &shown).map_err(|e| failed(&e))?;
+                shaped = rows.1;
+                Body::Parquet(Box::new(rows.0))
             }
         };
         let ahead = position.bytes.saturating_sub(header_bytes as u64);
@@ -136,7 +139,7 @@ impl OpenFile {
             number: FILES.fetch_add(1, Ordering::Relaxed) + 1,
             position,
             shown,
-            format,
+            format: shaped,
             blocks,
             body,
             options,
@@ -452,12 +455,23 @@ fn message_decoder(
     decoder.ok_or_else(|| SourceError::new(shown, "is no file of messages"))
 }
 
-fn rows(file: std::fs::File, next: u64, format: Format, path: &str) -> Result<ParquetRows, String> {
+/// The rows of a file, and the format that they are found to have where none is declared.
+fn rows(
+    file: std::fs::File,
+    next: u64,
+    declared: Option<Format>,
+    path: &str,
+) -> Result<(ParquetRows, Format), String> {
     let mut rows = ParquetRows::open(file, next)?;
-    if format == Format::Dms {
-        rows.set_dms(path);
-    }
-    Ok(rows)
+    let format = match declared {
+        Some(Format::Dms) => {
+            rows.set_dms(path);
+            Format::Dms
+        }
+        Some(format) if !format.is_of_tables() => Format::Parquet,
+        declared => rows.set_shape(declared),
+    };
+    Ok((rows, format))
 }
 
 /// The names of the columns, and how many bytes and lines they took.

@@ -61,7 +61,9 @@ impl KeptMessages {
         let format = format.unwrap_or(reading.format);
         let mut options = options.clone();
         let body = match (format, reading.header) {
-            (Format::Csv | Format::TicdcCsv | Format::Dms, Some(header)) => {
+            (format, Some(header))
+                if matches!(format, Format::Csv | Format::TicdcCsv) || format.is_of_tables() =>
+            {
                 options.delimiter = reading.delimiter.map_or(options.delimiter, |d| d as u8);
                 Body::Csv(CsvDecoder::new(format, header, ""))
             }

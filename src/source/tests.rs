@@ -260,7 +260,7 @@ fn unknown_formats_are_refused_with_near_names() {
     let error = "jsn".parse::<Format>().expect_err("unknown");
     assert_eq!(error.to_string(), "format jsn is not supported yet");
     assert!(error.hint.starts_with("did you mean json?"), "{}", error.hint);
-    let error = "airbyte".parse::<Format>().expect_err("planned");
+    let error = "protobuf".parse::<Format>().expect_err("unknown");
     assert!(error.hint.starts_with("the formats are debezium-json, "), "{}", error.hint);
     assert_eq!("ndjson".parse(), Ok(Format::Json));
 }

@@ -24,6 +24,12 @@ const SETS: &[(&str, &str)] = &[
     ("plain/csv_sequence_numbers.csv", "csv"),
     ("bitemporal", "json"),
     ("wal2json", "wal2json"),
+    ("debezium-flat", "debezium-flat"),
+    ("cloudevents", "cloudevents"),
+    ("delta-cdf", "delta-cdf"),
+    ("soft-delete", "airbyte"),
+    ("soft-delete/fivetran_history.csv", "fivetran"),
+    ("soft-delete/striim_style.jsonl", "json"),
 ];
 
 fn format_of(file: &Path) -> String {

@@ -9,6 +9,11 @@ use std::path::Path;
 /// Pages and the rows that their example leaves.
 const PAGES: &[(&str, usize)] = &[
     ("debezium-json", 1),
+    ("debezium-flat", 1),
+    ("cloudevents", 2),
+    ("delta-cdf", 2),
+    ("airbyte", 1),
+    ("fivetran", 1),
     ("maxwell", 1),
     ("canal", 2),
     ("ticdc", 1),

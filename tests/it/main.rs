@@ -7,6 +7,7 @@ mod corpus_detect;
 mod corpus_mongodb;
 mod corpus_mysql;
 mod corpus_postgres;
+mod corpus_wrapped;
 mod expect;
 mod export;
 mod format_docs;

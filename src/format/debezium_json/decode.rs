@@ -28,16 +28,23 @@ pub struct DebeziumJson {
     schemas: SchemaCache,
     topics: Topics,
     layout: Layout,
+    flat: bool,
 }
 
 impl DebeziumJson {
+    /// A decoder for rows without envelopes, as `ExtractNewRecordState` writes them.
+    pub fn flat() -> DebeziumJson {
+        DebeziumJson { flat: true, ..DebeziumJson::default() }
+    }
+
     /// Decodes one message and hands what it is to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
-        let DebeziumJson { scratch, parts, schemas, topics, layout } = self;
+        let DebeziumJson { scratch, parts, schemas, topics, layout, flat } = self;
         let dictionary = layout.dictionary;
         let mut scratch = scratch.scratch(room(message));
         let mut p = std::mem::take(parts).recycled();
-        let mut reader = Reader { options, message, schemas, layout, scratch: &mut scratch };
+        let flat = *flat;
+        let mut reader = Reader { options, message, schemas, layout, scratch: &mut scratch, flat };
         let step = reader.read(&mut p, topics);
         let step = match scratch.overflowed() {
             true => Err(Reject::new("the message needs more room than it should")),
@@ -70,12 +77,14 @@ fn other_payload(text: &str) -> Result<Payload<'_>, Reject> {
     Ok(Payload { raw: json::single(text)?, at, schema: None, listed: false })
 }
 
-struct Reader<'r, 'a> {
-    options: &'r FormatOptions,
-    message: &'r Message<'a>,
+pub(super) struct Reader<'r, 'a> {
+    pub(super) options: &'r FormatOptions,
+    pub(super) message: &'r Message<'a>,
     schemas: &'r mut SchemaCache,
     layout: &'r mut Layout,
-    scratch: &'r mut Scratch<'a>,
+    pub(super) scratch: &'r mut Scratch<'a>,
+    /// Rows come without envelopes.
+    flat: bool,
 }
 
 /// A payload without its wrapper.
@@ -95,16 +104,16 @@ impl<'a> Reader<'_, 'a> {
         };
         let payload = match is_object(text) {
             true => {
-                list(self.layout, text, p, true)?;
+                list(self.layout, text, p, !self.flat)?;
                 self.unwrapped(text, &p.outer)
             }
             false => other_payload(text)?,
         };
         let row = payload.schema.clone();
-        let fallback = row.as_deref().map(|s| &s.row);
+        let fallback = row.as_deref().map(|s| if self.flat { &s.top } else { &s.row });
         match payload.raw {
             Raw::Nested { text, .. } if !payload.listed && text.starts_with('{') => {
-                list(self.layout, text, p, fallback.is_none())
+                list(self.layout, text, p, fallback.is_none() && !self.flat)
                     .map_err(|e| Reject::from(e).at(payload.at + e.at))?;
             }
             _ => {}
@@ -122,6 +131,9 @@ impl<'a> Reader<'_, 'a> {
         match payload.raw {
             Raw::Null => {
                 Ok(envelope::tombstone(self.options, self.message, topics, &mut p.rows, self.scratch))
+            }
+            Raw::Nested { text, .. } if self.flat && (payload.listed || text.starts_with('{')) => {
+                self.flattened(p, topics, payload.at, fallback)
             }
             Raw::Nested { text, .. } if payload.listed || text.starts_with('{') => {
                 self.envelope(p, topics, payload.at, fallback)
@@ -263,7 +275,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-fn typed<'a>(
+pub(super) fn typed<'a>(
     fields: Option<&Fields>,
     place: usize,
     name: &str,

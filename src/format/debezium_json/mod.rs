@@ -3,10 +3,12 @@
 
 mod cell;
 mod decode;
+mod flat;
 mod parts;
 mod schema;
 
 pub use decode::DebeziumJson;
+pub use flat::looks_like as looks_flat;
 
 use super::json::{self, Raw};
 
@@ -25,6 +27,8 @@ pub fn looks_like(text: &str) -> bool {
     envelope(text) || envelope(inner)
 }
 
+#[cfg(test)]
+mod flat_tests;
 #[cfg(test)]
 mod quick_tests;
 #[cfg(test)]

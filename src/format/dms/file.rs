@@ -1,11 +1,12 @@
 //! Rows of the CSV and Parquet files that DMS writes to S3: the file's path says what table they are of and
 //! whether they are of the full load, their first column what happened.
 
-use crate::change::{Change, Column, Decoded, Message, Sink, SourceRef, Times};
+use crate::change::{Change, Column, Decoded, Message, Sink, SourceRef, Times, Token};
 use crate::format::declare::{self, Envelope, View};
 use crate::format::fields::{Reject, find};
 use crate::format::options::FormatOptions;
 use crate::format::scratch::Scratch;
+use crate::format::shaped::Shape;
 use crate::format::time_text::{self, TimeText};
 use asofdb_storage::event::Op;
 use asofdb_storage::recycle;
@@ -36,6 +37,8 @@ pub struct Parts<'a> {
     pub before: Vec<Column<'a>>,
     /// See [`crate::change::Declared::ties`].
     pub ties: Vec<Cell<'a>>,
+    /// When the row ends by itself, and the position of that.
+    pub until: Option<(i64, Token<'a>)>,
 }
 
 impl<'a> Parts<'a> {
@@ -46,10 +49,11 @@ impl<'a> Parts<'a> {
             image: recycle(self.image),
             before: recycle(self.before),
             ties: recycle(self.ties),
+            until: None,
         }
     }
 
-    /// The change that the columns are, of a file of DMS or a plain one; the flag says whether its image is
+    /// The change that the columns are, of a file of DMS, a row of some shape or a plain one; the flag says whether its image is
     /// `image` rather than all columns. `None` for an image before an update.
     ///
     /// # Errors
@@ -57,13 +61,17 @@ impl<'a> Parts<'a> {
     pub fn change(
         &mut self,
         dms: Option<&'a DmsFile>,
+        shape: Option<Shape>,
         options: &FormatOptions,
         message: &Message<'a>,
         scratch: &mut Scratch<'a>,
     ) -> Result<Option<(Change<'a>, bool)>, Reject> {
-        match dms {
-            Some(file) => Ok(file.change(options, message, self, scratch)?.map(|change| (change, true))),
-            None => {
+        match (dms, shape) {
+            (Some(file), _) => Ok(file.change(options, message, self, scratch)?.map(|change| (change, true))),
+            (_, Some(shape)) => {
+                Ok(shape.change(options, message, self, scratch)?.map(|change| (change, true)))
+            }
+            (None, None) => {
                 let Parts { columns, image, ties, .. } = self;
                 declare::plain_change(options, message, columns, image, ties, scratch)
             }
@@ -77,7 +85,14 @@ impl<'a> Parts<'a> {
         change.fields = &self.columns;
         change.image = if filtered { &self.image } else { &self.columns };
         change.before = &self.before;
-        sink(Decoded::Changes(&[change]));
+        let Some((end, token)) = self.until else { return sink(Decoded::Changes(&[change])) };
+        let mut ended = change;
+        (ended.op, ended.full, ended.token) = (Op::Delete, true, Some(token));
+        ended.times.source = Some(end);
+        // What begins where this ends comes behind it.
+        ended.declared.ties = &[Cell::Int(0)];
+        (ended.image, ended.before) = (&self.image, &self.image);
+        sink(Decoded::Changes(&[change, ended]));
     }
 }
 
@@ -110,7 +125,7 @@ impl DmsFile {
         parts: &mut Parts<'a>,
         scratch: &mut Scratch<'a>,
     ) -> Result<Option<Change<'a>>, Reject> {
-        let Parts { columns, image, before, ties } = parts;
+        let Parts { columns, image, before, ties, .. } = parts;
         let operation = match &options.op {
             Some(name) => find(columns, name),
             None => columns.first().filter(|c| c.name == OPERATION),
