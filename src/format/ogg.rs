@@ -1,6 +1,7 @@
 //! Oracle GoldenGate's JSON: one operation with its images, or one row at the level of its metadata.
 //! Updates are compressed: a column that is not sent keeps its value.
 
+use super::block::Block;
 use super::declare::zoned;
 use super::fields::{Reject, columns, shortened, untyped_cell};
 use super::json::{self, Member, Raw, RawText};
@@ -61,7 +62,7 @@ impl Ogg {
 pub fn looks_like(text: &str) -> bool {
     let mut members = Vec::new();
     let listed = json::members(text, &mut members).is_ok();
-    let is_text = |name: &str| matches!(raw(&members, name), Some(Raw::Text(_)));
+    let is_text = |name: &str| matches!(Block(&members).raw(name), Some(Raw::Text(_)));
     listed && ["table", "op_type", "op_ts", "pos"].into_iter().all(is_text)
 }
 
@@ -70,10 +71,6 @@ struct Reader<'r, 'a> {
     message: &'r Message<'a>,
     scratch: &'r mut Scratch<'a>,
     rows: &'r mut Rows<'a>,
-}
-
-fn raw<'a>(members: &[Member<'a>], name: &str) -> Option<Raw<'a>> {
-    members.iter().find(|m| m.name.text == name).map(|m| m.value)
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -95,7 +92,7 @@ impl<'a> Reader<'_, 'a> {
             return Err(Reject::new("the operation names no table (`table`)"));
         };
         lists.key.clear();
-        if let Some(Raw::Nested { text, .. }) = raw(&lists.outer, "primary_keys") {
+        if let Some(Raw::Nested { text, .. }) = Block(&lists.outer).raw("primary_keys") {
             json::elements(text, &mut lists.key)?;
         }
         let mut change = Change::new(op);
@@ -119,8 +116,7 @@ impl<'a> Reader<'_, 'a> {
 
     /// The columns of the row and those of the old one.
     fn images(&mut self, lists: &mut Lists<'a>, op: Op) -> Result<(Range<usize>, Range<usize>), Reject> {
-        let object =
-            |name| matches!(raw(&lists.outer, name), Some(Raw::Nested { text, .. }) if text.starts_with('{'));
+        let object = |name| matches!(Block(&lists.outer).raw(name), Some(Raw::Nested { text, .. }) if text.starts_with('{'));
         let image = |m: &Member<'_>| matches!(m.name.text, "before" | "after");
         let only_metadata = lists.outer.iter().all(|m| METADATA.contains(&m.name.text) || image(m));
         let mut before = 0..0;
@@ -205,7 +201,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn text(&mut self, members: &[Member<'a>], name: &str) -> Option<&'a str> {
-        match raw(members, name)? {
+        match Block(members).raw(name)? {
             Raw::Text(t) => Some(t.resolve(self.scratch)),
             Raw::Number(text) => Some(text),
             _ => None,
@@ -223,7 +219,8 @@ impl<'a> Reader<'_, 'a> {
 
     /// Sequence and offset in the trail, as one number: texts of several lengths are compared.
     fn token(&mut self, members: &[Member<'a>]) -> Option<Token<'a>> {
-        let (Raw::Text(RawText { text, escaped: false }) | Raw::Number(text)) = raw(members, "pos")? else {
+        let (Raw::Text(RawText { text, escaped: false }) | Raw::Number(text)) = Block(members).raw("pos")?
+        else {
             return None;
         };
         let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,6 +1,5 @@
 //! Debezium's envelope as a record: what it means is what [`crate::format::debezium`] says.
 
-use super::container::record_bytes;
 use super::framing::OLD_KEY;
 use super::known::{Known, Unready};
 use super::message::{Opened, Read, at_value, key_columns, whole, with_room};
@@ -70,8 +69,7 @@ impl DebeziumAvro {
     /// # Errors
     /// If it does not end within them.
     pub fn record_bytes(&self, bytes: &[u8]) -> Result<usize, String> {
-        let schema = self.known.fixed.as_ref().ok_or("there is no schema")?;
-        record_bytes(schema, bytes).map_err(|e| e.reason)
+        self.known.record_bytes(bytes)
     }
 
     /// Finds the schemas of a message.

@@ -1,5 +1,6 @@
 //! The schemas that a decoder has met.
 
+use super::container::record_bytes;
 use super::framing::{Framed, Part};
 use super::schema::{Dialect, Schema};
 use super::source::{NoSchema, SchemaText};
@@ -105,6 +106,15 @@ impl Known {
             Schema::parse(&text, self.dialect).map_err(|e| format!("its schema cannot be used: {e}"))?;
         self.fixed = Some(Arc::new(self.numbered(schema)));
         Ok(())
+    }
+
+    /// How many bytes the record takes that `bytes` begin with, where all values have one schema.
+    ///
+    /// # Errors
+    /// If there is no such schema, or the record does not end within them.
+    pub fn record_bytes(&self, bytes: &[u8]) -> Result<usize, String> {
+        let schema = self.fixed.as_ref().ok_or("there is no schema")?;
+        record_bytes(schema, bytes).map_err(|e| e.reason)
     }
 
     fn is_last(&self, part: Part, id: u64) -> bool {

@@ -1,7 +1,6 @@
 //! Plain records: the fields of a record are the columns. With a Kafka key, a message without a value is
 //! a delete.
 
-use super::container::record_bytes;
 use super::known::{Known, Unready};
 use super::message::{Opened, Read, at_value, key_columns, whole, with_room};
 use super::schema::{Dialect, Kind};
@@ -71,8 +70,7 @@ impl PlainAvro {
     /// # Errors
     /// If it does not end within them.
     pub fn record_bytes(&self, bytes: &[u8]) -> Result<usize, String> {
-        let schema = self.known.fixed.as_ref().ok_or("there is no schema")?;
-        record_bytes(schema, bytes).map_err(|e| e.reason)
+        self.known.record_bytes(bytes)
     }
 
     /// Finds the schemas of a message.

@@ -1,6 +1,7 @@
 //! One event: its attributes and its data.
 
 use crate::change::{Header, Message};
+use crate::format::block::Block;
 use crate::format::fields::{Reject, shortened};
 use crate::format::json::{self, Member, Raw, RawText};
 use crate::format::scratch::Scratch;
@@ -45,7 +46,7 @@ pub fn looks_like(text: &str) -> bool {
         },
         false => json::members(text, &mut members),
     };
-    let is_text = |name: &&str| matches!(raw(&members, name), Some(Raw::Text(_)));
+    let is_text = |name: &&str| matches!(Block(&members).raw(name), Some(Raw::Text(_)));
     listed.is_ok() && REQUIRED.iter().all(is_text)
 }
 
@@ -53,10 +54,6 @@ pub fn looks_like(text: &str) -> bool {
 pub fn in_headers(headers: &[Header<'_>]) -> bool {
     let has = |name: &&str| headers.iter().any(|h| h.name.strip_prefix(PREFIX) == Some(name));
     REQUIRED.iter().all(has)
-}
-
-fn raw<'a>(members: &[Member<'a>], name: &str) -> Option<Raw<'a>> {
-    members.iter().find(|m| m.name.text == name).map(|m| m.value)
 }
 
 impl<'a> Event<'a> {
@@ -140,7 +137,7 @@ impl<'a> Event<'a> {
 
     /// An attribute that is a text.
     pub fn text(&self, name: &str, scratch: &mut Scratch<'a>) -> Option<&'a str> {
-        match raw(&self.attributes, name)? {
+        match Block(&self.attributes).raw(name)? {
             Raw::Text(t) => Some(t.resolve(scratch)),
             _ => None,
         }

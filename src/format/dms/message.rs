@@ -2,7 +2,7 @@
 
 use super::OLD;
 use crate::change::{Change, Decoded, Message, Sink, SourceRef, Times};
-use crate::format::block::table_name;
+use crate::format::block::{Block, table_name};
 use crate::format::fields::{Reject, columns, shortened, untyped_cell};
 use crate::format::json::{self, Member, Raw, RawText};
 use crate::format::options::FormatOptions;
@@ -70,10 +70,6 @@ pub fn looks_like(text: &str) -> bool {
     let operation = json::member(metadata, "operation");
     let known = matches!(kind, Some(Raw::Text(RawText { text: "data" | "control", .. })));
     known && matches!(operation, Some(Raw::Text(_)))
-}
-
-fn raw<'a>(members: &[Member<'a>], name: &str) -> Option<Raw<'a>> {
-    members.iter().find(|m| m.name.text == name).map(|m| m.value)
 }
 
 struct Reader<'r, 'a> {
@@ -170,7 +166,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn text(&mut self, members: &[Member<'a>], name: &str) -> Option<&'a str> {
-        match raw(members, name)? {
+        match Block(members).raw(name)? {
             Raw::Text(t) => Some(t.resolve(self.scratch)),
             Raw::Number(text) => Some(text),
             _ => None,
