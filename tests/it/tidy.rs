@@ -22,6 +22,8 @@ const FENCES: &[(&str, &[&str])] = &[
     ("parquet", &["storage/src/run/", "src/export/", "src/format/"]),
     ("datafusion", &["src/sql/", "src/export/", "src/lib.rs"]),
     ("ureq", &["src/source/registry.rs"]),
+    ("rdkafka", &["src/source/kafka/"]),
+    ("sqlx", &["src/source/pull/"]),
     ("rustyline", &["shell/"]),
     ("clap", &["shell/"]),
     ("asofdb_shell", &["shell/"]),
@@ -31,7 +33,7 @@ const FENCES: &[(&str, &[&str])] = &[
 const FOREIGN: &[(&str, &[&str])] = &[
     (
         "storage/Cargo.toml",
-        &["asofdb", "asofdb-shell", "datafusion", "tokio", "clap", "rustyline", "futures"],
+        &["asofdb", "asofdb-shell", "datafusion", "tokio", "clap", "rustyline", "futures", "rdkafka", "sqlx"],
     ),
     ("Cargo.toml", &["asofdb-shell", "clap", "rustyline", "redb", "crc32fast"]),
     ("tests/support/Cargo.toml", &["asofdb", "asofdb-storage", "asofdb-shell"]),
