@@ -71,6 +71,12 @@ impl Error {
         self
     }
 
+    /// The same error with a place before its message.
+    pub(crate) fn at(mut self, place: &str) -> Error {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+
     /// What it asks of the caller.
     pub fn kind(&self) -> ErrorKind {
         self.kind

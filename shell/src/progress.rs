@@ -40,8 +40,19 @@ impl Progress {
             0 => String::new(),
             n => format!(", {n} quarantined"),
         };
+        let lag = progress.lag.map(|n| format!(", {n} behind")).unwrap_or_default();
+        let away = match &progress.away {
+            Some((since, reason)) => {
+                let reason = crate::render::clip(&crate::render::escape::visible(reason), 60);
+                format!("  no broker for {} s: {reason}", since.as_secs())
+            }
+            None => String::new(),
+        };
         let source = crate::render::clip(&crate::render::escape::visible(&progress.source), 30);
-        bar.set_message(format!("{} messages, {rate:.0}/s{set_aside}  {source}", progress.messages));
+        bar.set_message(format!(
+            "{} messages, {rate:.0}/s{lag}{set_aside}  {source}{away}",
+            progress.messages
+        ));
     }
 
     /// Takes the line away.

@@ -5,9 +5,10 @@ mod session;
 
 use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
-use asofdb::intake::FileMessages;
+use asofdb::intake::{FileMessages, KafkaMessages, Messages};
+use asofdb::source::KafkaOptions;
 use asofdb::{ErrorKind, IntakeOptions, IntakeReport, MemoryBudget, Store};
-use asofdb_storage::engine::{EngineOptions, OpenMode, Quarantined};
+use asofdb_storage::engine::{Catalog, EngineOptions, OpenMode, Quarantined};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -24,11 +25,33 @@ pub fn session(path: &Path, params: &[(String, String)], explain: bool) -> Outco
     Ok(Arc::new(session::Live::open(&reader(path)?, params, explain)?))
 }
 
-/// Takes `sources` into the store in `path`, which is made if there is none; a source that is not
+/// What is taken into a store.
+pub enum Input {
+    /// Files, globs, directories, `-` for standard input.
+    Files(Vec<String>),
+    /// Topics of Kafka.
+    Topics(KafkaOptions),
+}
+
+impl Input {
+    /// Opens it where a store with this catalog is.
+    fn open(&self, options: &IntakeOptions, catalog: &Catalog) -> asofdb::Result<Box<dyn Messages>> {
+        match self {
+            Input::Files(files) => {
+                let stdin = files.iter().any(|f| f == "-");
+                let stdin = stdin.then(|| Box::new(std::io::stdin()) as Box<dyn Read + Send>);
+                Ok(Box::new(FileMessages::open(files, options, stdin, catalog)?))
+            }
+            Input::Topics(kafka) => Ok(Box::new(KafkaMessages::open(kafka.clone(), options, catalog)?)),
+        }
+    }
+}
+
+/// Takes `input` into the store in `path`, which is made if there is none; a source that is not
 /// there makes no store. `opened` is called with the store before anything is taken.
 pub fn ingest(
     path: &Path,
-    sources: &[String],
+    input: &Input,
     options: &IntakeOptions,
     opened: &mut dyn FnMut(&Store) -> Outcome,
     progress: &mut dyn FnMut(&asofdb::Progress) -> ControlFlow<()>,
@@ -36,14 +59,13 @@ pub fn ingest(
     let before = Before::look(path);
     let there = if path.exists() { Some(writer(path)?) } else { None };
     let catalog = there.as_ref().map(Store::catalog).unwrap_or_default();
-    let stdin = sources.iter().any(|s| s == "-").then(|| Box::new(std::io::stdin()) as Box<dyn Read + Send>);
-    let mut messages = FileMessages::open(sources, options, stdin, &catalog).map_err(|e| failure(&e))?;
+    let mut messages = input.open(options, &catalog).map_err(|e| failure(&e))?;
     let store = match there {
         Some(store) => store,
         None => writer(path)?,
     };
     let taken = opened(&store)
-        .and_then(|()| store.ingest_messages(&mut messages, options, progress).map_err(|e| failure(&e)));
+        .and_then(|()| store.ingest_messages(&mut *messages, options, progress).map_err(|e| failure(&e)));
     if taken.is_err() && store.commit().0 == 0 {
         // The lock is still ours, so that nobody else's commits can be in there.
         before.restore(path);

@@ -177,6 +177,7 @@ impl Messages for RowMessages {
             line: 0,
             byte: 0,
             raw: b"",
+            record: None,
         };
         if !*started {
             *started = true;

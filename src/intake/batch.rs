@@ -205,6 +205,7 @@ impl<'o> Batcher<'o> {
             }
             return Err(e.hint("without --strict the message goes to the quarantine and the rest goes on"));
         }
+        let kept = place.kept();
         let message = Quarantined {
             origin: Some(origin),
             stream: place.stream.to_owned(),
@@ -214,8 +215,8 @@ impl<'o> Batcher<'o> {
             table: table.map(str::to_owned),
             reason: refusal.reason,
             hint: refusal.hint,
-            length: place.raw.len() as u64,
-            raw: place.raw[..place.raw.len().min(RAW_BYTES_MAX)].to_vec(),
+            length: kept.len() as u64,
+            raw: kept[..kept.len().min(RAW_BYTES_MAX)].to_vec(),
         };
         self.counts.quarantine(&message);
         self.quarantine.push(message);

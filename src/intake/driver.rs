@@ -28,6 +28,8 @@ pub type Take<'t> = dyn FnMut(&Place<'_>, Decoded<'_>) -> Result<()> + 't;
 pub enum Step {
     /// The batch is full, or it is time to show progress; call again.
     More,
+    /// Nothing came for a while: what was delivered is worth a commit; call again.
+    Idle,
     /// Everything was delivered.
     End,
 }
@@ -74,7 +76,12 @@ pub fn run(
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<IntakeReport> {
     options.validate()?;
-    let starts = gap::check(&sink.catalog(), &messages.starts()?)?;
+    let mut starts = gap::check(&sink.catalog(), &messages.starts()?)?;
+    if starts.begins {
+        let note = serde_json::json!({"kind": "begin"});
+        let positions = std::mem::take(&mut starts.positions);
+        sink.commit(CommitRequest { positions, note, ..CommitRequest::default() })?;
+    }
     std::thread::scope(|scope| {
         let (requests, requested) = sync_channel::<CommitRequest>(1);
         let (done, results) = sync_channel::<Result<CommitInfo, engine::Error>>(1);
@@ -124,7 +131,7 @@ impl Run<'_> {
             let room = room(most, bytes_max, batcher);
             let step = messages.read(room, &mut |place, decoded| batcher.take(place, decoded))?;
             let full = self.batcher.messages() >= most || self.batcher.bytes() >= bytes_max;
-            if full || step == Step::End {
+            if full || step != Step::More {
                 self.close(messages)?;
             }
             let stop = progress(&self.progress(messages)).is_break();

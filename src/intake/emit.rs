@@ -32,7 +32,8 @@ impl Batcher<'_> {
         head.valid_to = change.declared.valid_to.map_or(FOREVER, |v| v.value);
         head.transaction_id = change.transaction_id;
         head.source = self.numbers.source(&change.source, change.token.as_ref());
-        head.raw = self.options.keep_raw.then_some(place.raw);
+        let kept = self.options.keep_raw.then(|| place.kept());
+        head.raw = kept.as_deref();
         let EmitScratch { mut ties, mut id, mut key } = std::mem::take(&mut self.scratch);
         ties.clear();
         id.clear();

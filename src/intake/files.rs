@@ -34,10 +34,7 @@ impl FileMessages {
         stdin: Option<Box<dyn Read + Send>>,
         catalog: &Catalog,
     ) -> Result<FileMessages> {
-        let format = match options.format.as_deref() {
-            None | Some("auto") => None,
-            Some(name) => Some(name.parse::<Format>().map_err(|e| Error::usage(e.to_string()).hint(e.hint))?),
-        };
+        let format = declared_format(options)?;
         let stored = catalog.positions.iter().filter(|(key, _)| key.starts_with(POSITION_PREFIX));
         let known = stored
             .map(|(key, value)| {
@@ -62,12 +59,20 @@ impl FileMessages {
     }
 }
 
+/// The format that options name; `None` = it is to be found out.
+pub(super) fn declared_format(options: &IntakeOptions) -> Result<Option<Format>> {
+    Ok(match options.format.as_deref() {
+        None | Some("auto") => None,
+        Some(name) => Some(name.parse::<Format>().map_err(|e| Error::usage(e.to_string()).hint(e.hint))?),
+    })
+}
+
 /// Bytes of the inputs, if all of them are plain files.
 fn bytes_of(inputs: &[String]) -> Option<u64> {
     inputs.iter().map(|path| std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len())).sum()
 }
 
-fn source_error(e: SourceError) -> Error {
+pub(super) fn source_error(e: SourceError) -> Error {
     let error = Error::new(ErrorKind::Source, e.to_string());
     if e.hint.is_empty() { error } else { error.hint(e.hint) }
 }

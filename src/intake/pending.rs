@@ -93,7 +93,7 @@ impl Held {
     pub fn keep(&mut self, place: &Place<'_>) {
         self.stream = place.stream.to_owned();
         self.file = place.file.to_owned();
-        self.raw = place.raw.to_owned();
+        self.raw = place.kept().into_owned();
     }
 }
 
@@ -510,6 +510,7 @@ impl Batcher<'_> {
                     line: h.line,
                     byte: 0,
                     raw: &h.raw,
+                    record: None,
                 };
                 self.put_aside(&place, h.origin, name.as_deref(), refusal)?;
             } else if !h.kept.is_empty() {

@@ -3,7 +3,7 @@
 //! settled, so that none is taken twice. What still cannot be taken stays where it is.
 
 use super::batch::{Batcher, options_key};
-use super::files::position_key;
+use super::files::{declared_format, position_key};
 use super::report::IntakeReport;
 use super::sink::Sink;
 use crate::change::{Decoded, Fault};
@@ -147,10 +147,7 @@ struct Decoders<'o> {
 
 impl<'o> Decoders<'o> {
     fn new(sink: &dyn Sink, options: &'o IntakeOptions) -> Result<Decoders<'o>> {
-        let format = match options.format.as_deref() {
-            None | Some("auto") => None,
-            Some(name) => Some(name.parse::<Format>().map_err(|e| Error::usage(e.to_string()).hint(e.hint))?),
-        };
+        let format = declared_format(options)?;
         Ok(Decoders { catalog: sink.catalog(), options, format, by_origin: HashMap::new() })
     }
 
@@ -171,6 +168,7 @@ impl<'o> Decoders<'o> {
             line: message.line.unwrap_or(0),
             byte: 0,
             raw: &message.raw,
+            record: None,
         };
         let Some(origin) = message.origin else {
             return (place, Err("the store does not know the source of the message".into()));

@@ -5,6 +5,7 @@ use asofdb_storage::engine::Quarantined;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 /// Quarantined messages that a report shows.
 const SHOWN_MAX: usize = 5;
@@ -154,4 +155,8 @@ pub struct Progress {
     pub last_commit: Option<u64>,
     /// The file or stream being read.
     pub source: String,
+    /// Messages that the source has and that were not read yet, where it knows.
+    pub lag: Option<u64>,
+    /// Since when the source does not answer, and what is known of why.
+    pub away: Option<(Duration, String)>,
 }

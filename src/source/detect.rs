@@ -1,6 +1,6 @@
 //! Telling containers and formats by content.
 
-use super::kdump::Kdump;
+use super::kdump::{Kdump, Record};
 use crate::format::avro::container::{Found, Header, MAGIC};
 use crate::format::{Format, FormatOptions, avro};
 
@@ -107,20 +107,21 @@ pub(super) fn detect(
 fn of_records<'a>(lines: impl Iterator<Item = &'a [u8]>, options: &FormatOptions) -> Format {
     let (mut format, mut dump) = (Format::Json, Kdump::default());
     for line in lines {
-        dump.read(line, &mut |record| {
-            let Ok((record, headers)) = record else { return };
-            format = Format::of_record(record.key, record.value, headers);
-            if format == Format::Json {
-                // A zero byte at its start says less than what other envelopes show.
-                let framed = avro::framed_format(options, &record.message(headers));
-                format = framed.unwrap_or(Format::Json);
-            }
-        });
+        dump.read(line, &mut |record| format = record.map_or(format, |record| of_record(&record, options)));
         if format != Format::Json {
             break;
         }
     }
     format
+}
+
+/// The format of a record of a topic.
+pub(super) fn of_record(record: &Record<'_>, options: &FormatOptions) -> Format {
+    match Format::of_record(record.key, record.value, record.headers) {
+        // A zero byte at its start says less than what other envelopes show.
+        Format::Json => avro::framed_format(options, &record.message()).unwrap_or(Format::Json),
+        format => format,
+    }
 }
 
 /// The first object of an array, if it ends within these bytes.

@@ -5,7 +5,7 @@ use super::blocks::{Blocks, Line, digest};
 use super::detect::{Container, detect};
 use super::kdump::Kdump;
 use super::kept::Reading;
-use super::position::{HEAD_BYTES, Place, SourceError, SourcePosition};
+use super::position::{HEAD_BYTES, Place, SourceError, SourcePosition, place_number};
 use crate::change::{Decoded, Fault, Message};
 use crate::format::avro::Unready;
 use crate::format::dms;
@@ -13,16 +13,12 @@ use crate::format::json;
 use crate::format::parquet::ParquetRows;
 use crate::format::{Csv, CsvDecoder, Decoder, Format, FormatOptions, RecordEnd, record_end};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Receives messages with their places.
 pub type PlacedSink<'s> = dyn FnMut(&Place<'_>, Decoded<'_>) + 's;
 
 /// Once a quote was found open to the end of what may be read, later ones are looked for this far.
 const QUOTE_BYTES_MAX: usize = 64 << 10;
-
-/// Files that the process has opened.
-static FILES: AtomicU64 = AtomicU64::new(0);
 
 /// A file being read.
 pub(super) struct OpenFile {
@@ -72,6 +68,7 @@ impl At<'_> {
             line: self.line,
             byte: self.byte,
             raw,
+            record: None,
         }
     }
 }
@@ -136,7 +133,7 @@ impl OpenFile {
         }
         let position = SourcePosition { lines, ..position };
         Ok(OpenFile {
-            number: FILES.fetch_add(1, Ordering::Relaxed) + 1,
+            number: place_number(),
             position,
             shown,
             format: shaped,
@@ -192,6 +189,7 @@ impl OpenFile {
             head: String::new(),
             reading: self.position.reading.clone(),
             state: None,
+            end: None,
         }));
         out
     }
@@ -397,7 +395,7 @@ fn kdump_line(
         Err(reject) => {
             sink(&at.place(line), Decoded::Quarantine(reject.fault()));
         }
-        Ok((record, headers)) => {
+        Ok(record) => {
             let At { position, .. } = at;
             let origin =
                 if position.origin.is_empty() { String::new() } else { format!("/{}", position.origin) };
@@ -414,7 +412,7 @@ fn kdump_line(
             if record.offset < *next {
                 return sink(&place, Decoded::Ignored("repeated_offset"));
             }
-            let message = record.message(headers);
+            let message = record.message();
             ready = decoder.ready(&message);
             if ready.is_ok() {
                 *next = record.offset.saturating_add(1);

@@ -239,5 +239,6 @@ fn fresh(input: &Input, last: Option<&SourcePosition>) -> SourcePosition {
         head: String::new(),
         reading: None,
         state: None,
+        end: None,
     }
 }

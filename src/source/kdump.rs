@@ -9,36 +9,75 @@ use asofdb_storage::recycle;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// A record of a dump.
-#[derive(Debug)]
-pub(super) struct Record<'a> {
+/// A record of a topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Topic.
     pub topic: &'a str,
+    /// Partition.
     pub partition: u32,
+    /// Offset within the partition.
     pub offset: u64,
-    /// Microseconds.
+    /// The broker's time, microseconds since 1970-01-01T00:00:00Z.
     pub time: Option<i64>,
+    /// Key; `None` = null.
     pub key: Option<&'a [u8]>,
+    /// Value; `None` = null, a tombstone.
     pub value: Option<&'a [u8]>,
+    /// Headers.
+    pub headers: &'a [Header<'a>],
 }
 
 impl<'a> Record<'a> {
+    /// A record without anything.
+    pub(super) fn of_topic(topic: &'a str) -> Record<'a> {
+        Record { topic, partition: 0, offset: 0, time: None, key: None, value: None, headers: &[] }
+    }
+
     /// The message that the record is.
-    pub fn message(&self, headers: &'a [Header<'a>]) -> Message<'a> {
+    pub fn message(&self) -> Message<'a> {
         Message {
             key: self.key,
             value: self.value,
-            headers,
+            headers: self.headers,
             broker_time: self.time,
             topic: Some(self.topic),
             position: self.offset,
         }
     }
+
+    /// The record as a line of a dump, without its line break.
+    pub fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::Map::new();
+        line.insert("topic".into(), self.topic.into());
+        line.insert("partition".into(), self.partition.into());
+        line.insert("offset".into(), self.offset.into());
+        if let Some(time) = self.time {
+            line.insert("timestamp".into(), time.div_euclid(1_000).into());
+        }
+        let mut put = |name: &str, bytes: Option<&[u8]>| match bytes.map(std::str::from_utf8) {
+            None => line.insert(name.into(), serde_json::Value::Null),
+            Some(Ok(text)) => line.insert(name.into(), text.into()),
+            Some(Err(_)) => line.insert(format!("{name}_b64"), STANDARD.encode(bytes.unwrap_or(&[])).into()),
+        };
+        put("key", self.key);
+        put("value", self.value);
+        let header = |h: &Header<'_>| match std::str::from_utf8(h.value) {
+            Ok(text) => serde_json::json!([h.name, text]),
+            Err(_) => serde_json::json!([h.name, null, STANDARD.encode(h.value)]),
+        };
+        if !self.headers.is_empty() {
+            line.insert("headers".into(), self.headers.iter().map(header).collect());
+        }
+        serde_json::Value::Object(line).to_string().into_bytes()
+    }
 }
 
-/// Receives a record with its headers, or what is wrong with the line.
-pub(super) type Take<'t> = dyn FnMut(Result<(Record<'_>, &[Header<'_>]), &Reject>) + 't;
+/// Receives a record, or what is wrong with the line.
+pub(super) type Take<'t> = dyn FnMut(Result<Record<'_>, &Reject>) + 't;
 
-/// Reads records; buffers are kept from line to line.
+/// Reads records; buffers are kept from line to line. A header is a pair of name and text; bytes that are no
+/// text follow as base64, after a null.
 #[derive(Debug, Default)]
 pub(super) struct Kdump {
     scratch: ScratchBuffer,
@@ -60,7 +99,7 @@ impl Kdump {
         let mut members_now = recycle(std::mem::take(members));
         let mut headers_now = recycle(std::mem::take(headers));
         match record(line, &mut members_now, &mut headers_now, &mut scratch) {
-            Ok(record) => take(Ok((record, &headers_now))),
+            Ok(record) => take(Ok(Record { headers: &headers_now, ..record })),
             Err(reject) => take(Err(&reject)),
         }
         (*members, *headers) = (recycle(members_now), recycle(headers_now));
@@ -100,7 +139,7 @@ fn record<'a>(
     if let Some(Raw::Nested { text, .. }) = find("headers") {
         read_headers(text, headers, scratch)?;
     }
-    Ok(Record { topic, partition, offset, time, key, value })
+    Ok(Record { topic, partition, offset, time, key, value, headers: &[] })
 }
 
 fn bytes<'a>(
@@ -131,12 +170,12 @@ fn read_headers<'a>(
         let Raw::Nested { text, .. } = pair.value else { return Err(Reject::new("a header is no pair")) };
         let mut pair = Vec::new();
         json::elements(text, &mut pair)?;
-        let [name, value] = pair.as_slice() else { return Err(Reject::new("a header is no pair")) };
-        let Raw::Text(name) = name.value else { return Err(Reject::new("a header has no name")) };
-        let value = match value.value {
-            Raw::Text(t) => t.resolve(scratch).as_bytes(),
-            _ => &[],
+        let [name, value, rest @ ..] = pair.as_slice() else {
+            return Err(Reject::new("a header is no pair"));
         };
+        let Raw::Text(name) = name.value else { return Err(Reject::new("a header has no name")) };
+        let value =
+            bytes(Some(value.value), rest.first().map(|r| r.value), "header", scratch)?.unwrap_or(&[]);
         headers.push(Header { name: name.resolve(scratch), value });
     }
     Ok(())

@@ -90,8 +90,8 @@ impl KeptMessages {
             }
             Body::Record(decoder, dump) => dump.read(place.raw, &mut |record| match record {
                 Err(reject) => sink(place, Decoded::Quarantine(reject.fault())),
-                Ok((record, headers)) => {
-                    let message = record.message(headers);
+                Ok(record) => {
+                    let message = record.message();
                     match decoder.ready(&message) {
                         Ok(()) => decoder.decode(&message, &mut |decoded| sink(place, decoded)),
                         Err(Unready { reason, hint }) => {

@@ -92,6 +92,7 @@ mod tests {
             head: String::new(),
             reading: None,
             state: None,
+            end: None,
         }
     }
 

@@ -1,7 +1,10 @@
 //! Places of messages, positions to resume from, and what a source reports.
 
+use super::kdump::Record;
 use super::kept::Reading;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a message stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +34,30 @@ pub struct Place<'a> {
     pub byte: u64,
     /// The message as it came; empty where there is no such thing (rows of Parquet).
     pub raw: &'a [u8],
+    /// The record that `raw` is only the value of.
+    pub record: Option<Record<'a>>,
+}
+
+impl<'a> Place<'a> {
+    /// The message as it is kept: as it came, or a record of a topic as a line of a dump.
+    pub fn kept(&self) -> Cow<'a, [u8]> {
+        match &self.record {
+            None => Cow::Borrowed(self.raw),
+            Some(record) => Cow::Owned(record.line()),
+        }
+    }
+}
+
+/// Places that the process has numbered.
+static NUMBERED: AtomicU64 = AtomicU64::new(0);
+
+/// A number for [`Place::number`] that no other place has.
+pub(super) fn place_number() -> u64 {
+    NUMBERED.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// How far an origin was read: stored in the commit that holds its messages (rule C3).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourcePosition {
     /// See [`Place::stream`].
     pub stream: String,
@@ -53,7 +76,7 @@ pub struct SourcePosition {
     #[serde(default)]
     pub bytes: u64,
     /// Digest of those bytes: `xxh3:` and 128 bits in hexadecimal digits, or (older) SHA-256 in digits alone;
-    /// empty for topic partitions.
+    /// for a topic partition of its last message, 64 bits in hexadecimal digits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub digest: String,
     /// Lines that were read.
@@ -69,6 +92,9 @@ pub struct SourcePosition {
     /// What its next messages depend on, where a format has such a thing: a transaction that has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<serde_json::Value>,
+    /// Topic partitions: the end of the partition when this was stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<u64>,
 }
 
 /// Bytes at the start of standard input by which it is known again.

@@ -30,6 +30,7 @@ impl Messages for Topic {
                 line: 0,
                 byte: 0,
                 raw: b"x",
+                record: None,
             };
             take(&place, Decoded::Changes(&[change]))?;
         }
@@ -38,7 +39,8 @@ impl Messages for Topic {
 
     fn starts(&mut self) -> Result<Vec<StreamStart>, Error> {
         let identity = self.identity.map(str::to_owned);
-        Ok(vec![StreamStart { stream: "topic/0".into(), first: self.held.start, identity }])
+        let first = self.held.start;
+        Ok(vec![StreamStart { stream: "topic/0".into(), first, identity, replaced: None, begin: None }])
     }
 
     fn positions(&mut self) -> Vec<(String, serde_json::Value)> {

@@ -117,6 +117,7 @@ fn deliver(m: &Msg, take: &mut Take<'_>) -> Result<(), Error> {
         line: m.position + 1,
         byte: 0,
         raw: b"raw",
+        record: None,
     };
     let events = match &m.what {
         What::Ignored => return take(&place, Decoded::Ignored("heartbeat")),

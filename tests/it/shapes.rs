@@ -42,6 +42,7 @@ impl Messages for Feed {
                 line: 0,
                 byte: 0,
                 raw: b"",
+                record: None,
             };
             take(&place, Decoded::Changes(&[change]))?;
         }

@@ -9,7 +9,7 @@ Examples:
   asof ingest shop.asof 'dumps/*.csv' --table orders --key id --op Op --valid changed_at
   asof ingest hr.asof facts.ndjson --table staff --key id --valid from_date --system entered_at
   asof ingest shop.asof cdc/ --key id --export-to lake/ --export-every 30s
-  kafkacat -C -t shop.orders -e | asof ingest shop.asof - --source-name shop.orders
+  asof ingest shop.asof -b broker:9092 -t shop.public.orders -F kafka.properties
 
 A second run takes only what is new. Messages that cannot be taken go to the quarantine and the
 rest goes on: see 'asof quarantine list'. Every round of an export is of one commit and takes the
@@ -17,10 +17,10 @@ place of the one before in one step; the last comes when everything is taken. SI
 
 /// `asof ingest`
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, override_usage = "asof ingest [OPTIONS] STORE SOURCE...")]
+#[command(after_help = EXAMPLES, override_usage = "asof ingest [OPTIONS] STORE SOURCE...\n       asof ingest [OPTIONS] STORE -b BROKERS -t TOPIC...")]
 pub struct IngestArgs {
     /// The store (made if there is none), then files, globs, directories, or - for standard input
-    #[arg(value_name = "STORE SOURCE", required = true)]
+    #[arg(value_name = "STORE SOURCE", required_unless_present = "topics")]
     pub places: Vec<String>,
     /// Format of the messages; 'auto' finds it out
     #[arg(long, value_name = "FORMAT", default_value = "auto")]
@@ -39,6 +39,8 @@ pub struct IngestArgs {
     pub content: ContentArgs,
     #[command(flatten)]
     pub schemas: SchemaArgs,
+    #[command(flatten)]
+    pub kafka: super::KafkaArgs,
     #[command(flatten)]
     pub flow: FlowArgs,
 }

@@ -1,11 +1,13 @@
 //! The command line.
 
 mod intake;
+mod kafka;
 mod question;
 mod store;
 mod upkeep;
 
 pub use intake::{FlowArgs, IngestArgs, SchemaArgs};
+pub use kafka::KafkaArgs;
 pub use question::{ShellArgs, SqlArgs, duration};
 pub use store::{StoreAnd, StoreArg, from_environment, is_store};
 pub use upkeep::{

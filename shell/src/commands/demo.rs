@@ -7,6 +7,7 @@ use crate::demo::{EVENTS, Events, QUESTIONS, Question};
 use crate::outcome::{Failure, Outcome};
 use crate::render::{Mode, Options, Sink};
 use crate::runner::Runner;
+use crate::store::Input;
 use crate::{interrupt, store, terminal};
 use asofdb::count;
 use clap::Parser;
@@ -95,7 +96,7 @@ fn take(store: &Path, events: &Path, file: &Events, manner: Manner) -> Outcome {
     };
     let report = ingest::take(
         store,
-        std::slice::from_ref(&source),
+        &Input::Files(vec![source.clone()]),
         &ingest::options(&args)?,
         Manner { quiet: true, ..manner },
         &mut |_| Ok(()),

@@ -2,14 +2,16 @@
 
 use super::Manner;
 use super::rounds::Rounds;
-use crate::args::{IngestArgs, SchemaArgs, StoreAnd};
+use crate::args::{IngestArgs, KafkaArgs, SchemaArgs, StoreAnd};
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::progress::Progress;
 use crate::render::escape::visible;
+use crate::store::Input;
 use crate::{interrupt, store};
 use asofdb::count;
 use asofdb::format::options::Absent;
 use asofdb::options::Registry;
+use asofdb::source::KafkaOptions;
 use asofdb::{IntakeOptions, IntakeReport};
 use std::fmt::Write;
 use std::ops::ControlFlow;
@@ -19,16 +21,14 @@ use std::time::Instant;
 
 /// Takes in.
 pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
-    let places = StoreAnd::here(&args.places, 1)?;
-    if places.rest.is_empty() {
-        return Err(Failure::usage("no source is named")
-            .hint("name files, globs or directories behind the store, or - for standard input"));
-    }
+    let topics = !args.kafka.topics.is_empty();
+    let places = StoreAnd::here(&args.places, usize::from(!topics))?;
+    let input = input(&args.kafka, places.rest)?;
     let options = options(args)?;
     interrupt::install();
     let started = Instant::now();
     let mut rounds = Rounds::new(&args.flow, manner)?;
-    let taken = take(&places.store, &places.rest, &options, manner, &mut |store| rounds.start(store));
+    let taken = take(&places.store, &input, &options, manner, &mut |store| rounds.start(store));
     let stopped = interrupt::count() > 0;
     // What was stored before a failure is exported too.
     let exported = rounds.finish();
@@ -48,18 +48,57 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
     exported
 }
 
+/// What is to be taken in: topics, or files.
+fn input(kafka: &KafkaArgs, files: Vec<String>) -> Outcome<Input> {
+    match (kafka.topics.is_empty(), files.first()) {
+        (true, None) => Err(Failure::usage("no source is named").hint(
+            "name files, globs or directories behind the store, - for standard input, or topics with -t",
+        )),
+        (true, Some(_)) => Ok(Input::Files(files)),
+        (false, None) => Ok(Input::Topics(kafka_options(kafka)?)),
+        (false, Some(file)) => Err(Failure::usage(format!("{file} and a topic cannot be taken in at once"))
+            .hint("run asof ingest for each of them")),
+    }
+}
+
+/// How topics are read. Values of properties stay out of every message: they may be secrets.
+pub fn kafka_options(args: &KafkaArgs) -> Outcome<KafkaOptions> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let mut options = KafkaOptions::default();
+    options.topics.clone_from(&args.topics);
+    options.read_uncommitted = args.read_uncommitted;
+    options.start = maybe("--from", &args.from)?.unwrap_or_default();
+    if let Some(file) = &args.properties {
+        let name = file.display().to_string();
+        let text =
+            std::fs::read_to_string(file).map_err(|e| Failure::usage(format!("--properties {name}: {e}")))?;
+        options.set_all(&name, &text, &variable).map_err(|e| e.failure())?;
+    }
+    for property in &args.property {
+        let (name, value) = property
+            .split_once('=')
+            .ok_or_else(|| Failure::usage("--property is NAME=VALUE, such as fetch.wait.max.ms=100"))?;
+        options.set(name, value, &variable).map_err(|e| e.failure())?;
+    }
+    if let Some(brokers) = &args.brokers {
+        options.set("bootstrap.servers", brokers, &variable).map_err(|e| e.failure())?;
+    }
+    options.validate().map_err(|e| e.failure())?;
+    Ok(options)
+}
+
 /// Takes in with progress on stderr; the first signal finishes the batch, the second ends at once.
 /// `opened` is called with the store before anything is taken.
 pub fn take(
     path: &Path,
-    sources: &[String],
+    input: &Input,
     options: &IntakeOptions,
     manner: Manner,
     opened: &mut dyn FnMut(&asofdb::Store) -> Outcome,
 ) -> Outcome<IntakeReport> {
     let mut bar = Progress::new(!manner.quiet);
     let watch = interrupt::leave_at_second_signal();
-    let report = store::ingest(path, sources, options, opened, &mut |progress| {
+    let report = store::ingest(path, input, options, opened, &mut |progress| {
         bar.show(progress);
         if interrupt::count() > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -124,7 +163,8 @@ fn registry(args: &SchemaArgs) -> Outcome<Option<Registry>> {
 
 /// The options of the library.
 pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
-    let IngestArgs { places: _, format, table, key, operation, time, content, schemas, flow } = args;
+    let IngestArgs { places: _, format, table, key, operation, time, content, schemas, kafka: _, flow } =
+        args;
     let options = IntakeOptions {
         format: (format != "auto").then(|| format.clone()),
         table: table.clone(),
