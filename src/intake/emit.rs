@@ -27,8 +27,7 @@ impl Batcher<'_> {
         let entry = &self.numbers.origins[origin.0 as usize];
         let (stream_id, behind) = (entry.stream as usize, entry.behind || self.again);
         let mut head = EventHead { ordinal, ..EventHead::new(change.op, origin, place.position) };
-        head.full = change.full;
-        head.system = change.declared.system.map(|s| s.value);
+        (head.full, head.system) = (change.full, change.declared.system.map(|s| s.value));
         head.valid_to = change.declared.valid_to.map_or(FOREVER, |v| v.value);
         head.transaction_id = change.transaction_id;
         head.source = self.numbers.source(&change.source, change.token.as_ref());
