@@ -1,5 +1,6 @@
-//! Topics of a mock cluster, through whole stores.
+//! Topics of a mock cluster, and of a real broker where there is one, through whole stores.
 
+mod broker;
 mod cluster;
 mod faults;
 mod taking;
