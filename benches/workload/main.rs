@@ -10,6 +10,8 @@ mod children;
 mod data;
 mod figures;
 mod intake;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod labels;
 mod measure;
 mod peer;
@@ -54,6 +56,10 @@ fn bench(plan: &Plan) -> Outcome<usize> {
         (Mode::Table, true) => table::bench(plan),
         (Mode::Pipe, true) => pipe::bench(plan),
         (Mode::Shapes, true) => shapes::bench(plan),
+        #[cfg(feature = "kafka")]
+        (Mode::Kafka, true) => kafka::bench(plan),
+        #[cfg(not(feature = "kafka"))]
+        (Mode::Kafka, true) => Err("this build has no Kafka: cargo bench --features kafka".into()),
     }
 }
 
@@ -77,6 +83,14 @@ fn phase(plan: &Plan) -> Outcome<()> {
         ["labels"] => labels::join(plan, &teller),
         ["pipe", n] => pipe::intake(plan, n, &teller),
         ["shape", name] => shapes::shape(plan, name, &teller),
+        #[cfg(feature = "kafka")]
+        ["kafka produce", topic] => kafka::produce(plan, topic, &teller),
+        #[cfg(feature = "kafka")]
+        ["kafka broker", topic] => kafka::broker(plan, topic, &teller),
+        #[cfg(feature = "kafka")]
+        ["kafka intake", topic] => kafka::intake(plan, topic, &teller),
+        #[cfg(feature = "kafka")]
+        ["kafka check", topic] => kafka::check(plan, topic, &teller),
         _ => Err(format!("no phase is called {words:?}").into()),
     }
 }

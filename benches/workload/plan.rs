@@ -14,12 +14,14 @@ pub const USAGE: &str = "\
 cargo bench --bench workload -- N [DIR] [OPTION...]     the table, for N messages
 cargo bench --bench workload -- pipe N... [OPTION...]   intake through a pipe, each N compared with the first
 cargo bench --bench workload -- shapes [N]              a hot key, late events and many files
+cargo bench --features kafka --bench workload -- kafka N [DIR] --brokers HOST:PORT   through a broker
 options:
   --rounds R         rounds of everything that is compared with the peer (3; above 1,000,000 messages 1)
   --python PATH      a Python with the package duckdb; else ASOF_PYTHON, else python3
   --debezium N       messages of Debezium JSON (at most 1,000,000)
   --labels N         rows that are joined by point in time (at most 1,000,000)
   --columns SPEC     as of `asof ingest`
+  --topic NAME       kafka: a topic that an earlier run produced
   --through 'CMD..'  words before every measured process, such as 'nice -n -10'";
 
 /// Messages of a step that has fewer than the rest.
@@ -31,6 +33,7 @@ pub enum Mode {
     Table,
     Pipe,
     Shapes,
+    Kafka,
 }
 
 /// Everything that was said.
@@ -44,6 +47,10 @@ pub struct Plan {
     debezium: u64,
     labels: u64,
     pub columns: Option<String>,
+    #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "of the mode kafka"))]
+    pub brokers: Option<String>,
+    #[cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "of the mode kafka"))]
+    pub topic: Option<String>,
     /// Words before every measured process.
     pub through: Vec<String>,
     /// This process is a step of another one: its name and words.
@@ -68,6 +75,8 @@ impl Plan {
             debezium: SMALL_MAX,
             labels: SMALL_MAX,
             columns: None,
+            brokers: None,
+            topic: None,
             through: Vec::new(),
             phase: Vec::new(),
             args: args.iter().take_while(|a| *a != "--phase").cloned().collect(),
@@ -78,6 +87,9 @@ impl Plan {
             match arg.as_str() {
                 "pipe" => plan.mode = Mode::Pipe,
                 "shapes" => plan.mode = Mode::Shapes,
+                "kafka" => plan.mode = Mode::Kafka,
+                "--brokers" => plan.brokers = Some(value()?.clone()),
+                "--topic" => plan.topic = Some(value()?.clone()),
                 "--rounds" => plan.rounds = number(value()?)? as usize,
                 "--python" => plan.python = value()?.into(),
                 "--debezium" => plan.debezium = number(value()?)?,
@@ -124,6 +136,7 @@ impl Plan {
             Mode::Table => format!("workload-{}", self.messages()),
             Mode::Pipe => "workload-pipe".into(),
             Mode::Shapes => "workload-shapes".into(),
+            Mode::Kafka => format!("workload-avro-{}", self.messages()),
         };
         self.dir.clone().unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name))
     }

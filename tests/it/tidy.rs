@@ -22,7 +22,7 @@ const FENCES: &[(&str, &[&str])] = &[
     ("parquet", &["storage/src/run/", "src/export/", "src/format/"]),
     ("datafusion", &["src/sql/", "src/export/", "src/lib.rs"]),
     ("ureq", &["src/source/registry.rs"]),
-    ("rdkafka", &["src/source/kafka/"]),
+    ("rdkafka", &["src/source/kafka/", "benches/workload/kafka.rs"]),
     ("sqlx", &["src/source/pull/"]),
     ("rustyline", &["shell/"]),
     ("clap", &["shell/"]),
