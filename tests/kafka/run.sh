@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# `asof` and a real broker: kills, a broker that goes away, a second instance, messages that cannot be taken.
+# Every message is to be there once, and the rows are to be those that the messages say.
+#
+#   run.sh ASOF [MESSAGES] [KILLS] [OUTAGE_SECONDS]
+#
+# ASOF_SEED: the seed of the moments at which processes are killed (printed). KAFKA_LIBS: see broker.sh.
+# Leaves with 77 where there is no Java or Maven.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+asof=$(realpath "${1:?the program asof}")
+messages=${2:-60000}
+kills=${3:-6}
+outage=${4:-3}
+seed=${ASOF_SEED:-$RANDOM}
+RANDOM=$seed
+port=$((20000 + $$ % 10000))
+work=$(mktemp -d)
+broker=$work/broker
+export KAFKA_LIBS=${KAFKA_LIBS:-$work/libs}
+unset ASOF_STORE ASOF_LOG
+child=
+leave() {
+    [ -z "$child" ] || kill -9 "$child" 2>/dev/null || true
+    "$here/broker.sh" kill "$broker" || true
+    rm -rf "$work"
+}
+trap leave EXIT
+die() { printf 'FAILED: %s (seed %s)\n' "$*" "$seed" >&2; exit 1; }
+say() { printf '%5ss  %s\n' "$SECONDS" "$*"; }
+
+code=0
+"$here/broker.sh" start "$broker" "$port" || code=$?
+[ "$code" != 69 ] || { echo "skipped: no Java, no Maven, or no Kafka to be fetched"; exit 77; }
+[ "$code" = 0 ] || die "no broker"
+tool() { "$here/broker.sh" java "$broker" "$@" >>"$work/tools.log" 2>&1; }
+
+# Messages: a third of the keys are written often; some are deleted; one message in 1,000 is none.
+python3 - "$work" "$messages" <<'PY'
+import json, random, sys
+work, n = sys.argv[1], int(sys.argv[2])
+random.seed(7)
+state, poison = {}, 0
+with open(f"{work}/messages.tsv", "w") as out:
+    for i in range(n):
+        if i % 1000 == 999:
+            out.write(f"poison\tno message {i}\n")
+            poison += 1
+            continue
+        key = random.randrange(n // 3 + 1)
+        op = "d" if key in state and random.random() < 0.1 else "u"
+        out.write(f"{key}\t" + json.dumps({"o": op, "id": key, "n": i}) + "\n")
+        if op == "d":
+            del state[key]
+        else:
+            state[key] = i
+with open(f"{work}/expected", "w") as out:
+    out.writelines(f"{k},{state[k]}\n" for k in sorted(state))
+with open(f"{work}/poison", "w") as out:
+    out.write(str(poison))
+PY
+tool org.apache.kafka.tools.TopicCommand --bootstrap-server "127.0.0.1:$port" --create --topic rows --partitions 4
+produce() {
+    tool kafka.tools.ConsoleProducer --bootstrap-server "127.0.0.1:$port" --topic rows \
+        --property parse.key=true --property "key.separator=$(printf '\t')"
+}
+produce <"$work/messages.tsv" || { tail -5 "$work/tools.log"; die "messages cannot be produced"; }
+say "$messages messages in 4 partitions, seed $seed"
+
+store=$work/s.asof
+ingest=("$asof" ingest "$store" -b "127.0.0.1:$port" -t rows --table t --format json --key id --op o
+    --columns 'id, n, o' --quiet)
+ask() { "$asof" sql "$store" "$1" --output csv | tail -n +2; }
+# Every message that is there is there once, and none before the last of its partition is missing.
+whole() {
+    # Events of the history and messages that were put aside make up each partition.
+    ask "SELECT _stream, count(*), min(p), max(p) FROM (SELECT _stream, _position AS p FROM history('t')
+         UNION ALL SELECT _stream, _position FROM quarantine()) GROUP BY 1 ORDER BY 1" >"$work/parts"
+    while IFS=, read -r stream n first last; do
+        [ "$first" = 0 ] && [ "$n" = $((last + 1)) ] || die "$1: $stream has $n messages from $first to $last"
+    done <"$work/parts"
+}
+
+for round in $(seq "$kills"); do
+    "${ingest[@]}" --batch 40 &
+    child=$!
+    sleep "$((RANDOM % 2)).$((RANDOM % 9))$((RANDOM % 10))"
+    kill -9 "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+    child=
+    [ ! -d "$store" ] || "$asof" verify "$store" --quiet >/dev/null || die "kill $round: verify"
+    [ ! -d "$store" ] || [ -z "$(ask "SELECT 1 FROM commits() LIMIT 1")" ] || whole "kill $round"
+done
+say "$kills kills: $(ask "SELECT count(*) FROM history('t')") events, each once"
+
+# Both are there at once: the first is stopped while it holds the store.
+"${ingest[@]}" --batch 100 &
+child=$!
+for _ in $(seq 200); do
+    grep -qsw "$child" "$store/LOCK" && break
+    sleep 0.02
+done
+sleep 0.2
+kill -STOP "$child" || die "the intake was over before a second one began: take more messages"
+code=0
+"${ingest[@]}" 2>"$work/refused" || code=$?
+[ "$code" = 3 ] && grep -q "$child" "$work/refused" || { cat "$work/refused"; die "a second instance left with $code"; }
+say "a second instance is refused: $(head -1 "$work/refused")"
+kill -CONT "$child"
+code=0
+kill -TERM "$child" 2>/dev/null || true
+wait "$child" || code=$?
+child=
+[ "$code" = 0 ] || die "SIGTERM: left with $code"
+whole "after SIGTERM"
+
+# The broker is killed while messages are taken, and comes back.
+before=$(ask "SELECT count(*) FROM history('t')")
+"${ingest[@]}" --batch 20 &
+child=$!
+sleep 0.4
+"$here/broker.sh" kill "$broker"
+away=$SECONDS
+sleep "$outage"
+ask "SELECT count(*) FROM t" >/dev/null || die "no question is answered while the broker is away"
+"$here/broker.sh" start "$broker" "$port" >/dev/null
+code=0
+wait "$child" || code=$?
+child=
+[ "$code" = 0 ] || die "broker away: left with $code"
+say "broker away for $outage s: $before events before, all of them $((SECONDS - away)) s after it was killed"
+
+"${ingest[@]}"
+whole "in the end"
+total=$(ask "SELECT count(*) FROM history('t')")
+aside=$(ask "SELECT count(*) FROM quarantine()")
+[ $((total + aside)) = "$messages" ] || die "$total events and $aside put aside are not $messages messages"
+[ "$aside" = "$(cat "$work/poison")" ] || die "$aside messages were put aside, not $(cat "$work/poison")"
+ask "SELECT id, n FROM t ORDER BY id" >"$work/got"
+cmp "$work/got" "$work/expected" || die "the rows are not those of the messages"
+"$asof" verify "$store" --full --quiet >/dev/null || die "verify --full"
+say "$total events, $aside put aside; $(wc -l <"$work/got") rows as they should be"
