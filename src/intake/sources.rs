@@ -20,6 +20,8 @@ pub struct SourceState {
     pub bytes: Option<u64>,
     /// Lines of the file that were read.
     pub lines: Option<u64>,
+    /// Where a partition of a topic ended when its position was stored.
+    pub end: Option<u64>,
 }
 
 /// Everything that was read, in the order in which it was first seen; files without messages last.
@@ -45,6 +47,7 @@ pub fn sources(catalog: &Catalog) -> Vec<SourceState> {
             position: (known > 0).then_some(known),
             bytes: position.as_ref().map(|p| p.bytes).filter(|n| *n > 0),
             lines: position.as_ref().map(|p| p.lines).filter(|n| *n > 0),
+            end: position.as_ref().and_then(|p| p.end),
         });
     }
     all.extend(read.into_values().map(|p| SourceState {
@@ -53,6 +56,7 @@ pub fn sources(catalog: &Catalog) -> Vec<SourceState> {
         position: Some(p.next),
         bytes: Some(p.bytes),
         lines: Some(p.lines),
+        end: p.end,
     }));
     all
 }

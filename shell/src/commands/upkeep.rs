@@ -10,6 +10,7 @@ use asofdb::intake::{SourceState, sources};
 use asofdb::time::format_instant;
 use asofdb_storage::engine::{Status, VerifyReport};
 use serde_json::json;
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -84,11 +85,17 @@ fn source_text(all: &[SourceState]) -> String {
             None => streams.push((&source.stream, 1, read)),
         }
     }
+    let ends: HashMap<&str, u64> =
+        all.iter().filter_map(|s| s.end.map(|end| (s.stream.as_str(), end))).collect();
     let mut out = String::new();
     let width = streams.iter().take(STREAMS_MAX).map(|(name, ..)| name.len()).max().unwrap_or(0);
     for (name, parts, read) in streams.iter().take(STREAMS_MAX) {
+        let behind = match ends.get(name) {
+            Some(end) if end > read => format!(", {} behind when it was last committed", end - read),
+            _ => String::new(),
+        };
         let files = if *parts > 1 { format!(" in {}", count::of(*parts, "file")) } else { String::new() };
-        let _ = writeln!(out, "source       {:<width$}  read up to {read}{files}", visible(name));
+        let _ = writeln!(out, "source       {:<width$}  read up to {read}{files}{behind}", visible(name));
     }
     if streams.len() > STREAMS_MAX {
         let _ = writeln!(out, "             {} more: SELECT * FROM sources()", streams.len() - STREAMS_MAX);

@@ -200,7 +200,12 @@ impl Client {
 
     /// Serves what is not of a partition: errors, for [`Client::watch`].
     pub fn serve(&self) {
-        while self.consumer.poll(Duration::ZERO).is_some() {}
+        while let Some(event) = self.consumer.poll(Duration::ZERO) {
+            // A message here would be one that its partition lacks.
+            if event.is_ok() {
+                self.watch().note("a message came beside the queue of its partition".to_owned(), true);
+            }
+        }
     }
 
     /// Asks until there is an answer that stays.

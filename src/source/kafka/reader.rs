@@ -349,7 +349,10 @@ impl TopicReader {
         self.looked = Some(Instant::now());
         for part in &mut self.parts {
             match self.client.ask_marks(&part.topic, part.number, LOOK) {
-                Ok(marks) => (part.first, part.end) = (marks.first, marks.end),
+                Ok(marks) => {
+                    self.client.watch().clear();
+                    (part.first, part.end) = (marks.first, marks.end);
+                }
                 Err(_) => break,
             }
         }

@@ -98,7 +98,8 @@ impl Watch {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn note(&self, reason: String, fatal: bool) {
+    /// Something is wrong.
+    pub fn note(&self, reason: String, fatal: bool) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         let since = trouble.as_ref().map_or_else(Instant::now, |t| t.since);
         let fatal = fatal || trouble.as_ref().is_some_and(|t| t.fatal);

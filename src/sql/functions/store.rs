@@ -65,7 +65,7 @@ pub(crate) fn commits(
     )
 }
 
-/// `sources()`: how far each stream and file was read: `stream, file, position, bytes, lines`.
+/// `sources()`: how far each stream and file was read: `stream, file, position, bytes, lines, end_position`.
 pub(crate) fn sources(
     context: &QueryContext,
     arguments: &Arguments,
@@ -80,6 +80,7 @@ pub(crate) fn sources(
             ("position", ints(all.iter().map(|s| s.position))),
             ("bytes", ints(all.iter().map(|s| s.bytes))),
             ("lines", ints(all.iter().map(|s| s.lines))),
+            ("end_position", ints(all.iter().map(|s| s.end))),
         ],
     )
 }
