@@ -86,7 +86,31 @@ fn k9_a_refusal_ends_with_its_name() {
     let (_dir, store) = store();
     let e = take(&store, cluster.options(&["rows"]), &rows()).unwrap_err();
     assert!(e.message().contains(&RDKafkaErrorCode::TopicAuthorizationFailed.to_string()), "{e}");
+    assert!(!e.message().contains("no answer"), "it is not waited for: {e}");
     assert_eq!(store.commit().0, 0);
+}
+
+#[test]
+fn k9_a_refusal_while_reading_ends_with_its_name() {
+    let cluster = Cluster::with(&[("rows", 1)]);
+    cluster.put_rows("rows", 0, 0..20);
+    let (_dir, store) = store();
+    let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
+    cluster.mock.request_errors(RDKafkaApiKey::Fetch, &[refused; 3]);
+    let e = take(&store, cluster.options(&["rows"]), &rows()).unwrap_err();
+    assert!(e.message().contains(&RDKafkaErrorCode::TopicAuthorizationFailed.to_string()), "{e}");
+}
+
+#[test]
+fn k4_an_offset_that_is_gone_while_reading_stops_the_intake() {
+    let cluster = Cluster::with(&[("rows", 1)]);
+    cluster.put_rows("rows", 0, 0..20);
+    let (_dir, store) = store();
+    let gone = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE;
+    cluster.mock.request_errors(RDKafkaApiKey::Fetch, &[gone; 3]);
+    let e = take(&store, cluster.options(&["rows"]), &rows()).unwrap_err();
+    assert!(e.message().contains("messages from offset 0 on are gone"), "{e}");
+    assert!(e.hints()[0].contains("accept-gap STORE 'rows/0'"), "{:?}", e.hints());
 }
 
 #[test]
@@ -107,6 +131,8 @@ fn k6_a_topic_that_was_made_anew_stops_until_that_is_accepted() {
         store.accept_gap(&format!("{topic}/0")).unwrap();
         let report = take(&store, after.options(&[&topic]), &rows()).unwrap();
         assert_eq!(report.accepted, u64::from(new), "{report}");
+        let position = &store.catalog().positions[&format!("source/{topic}/0#1/#0")];
+        assert_eq!(position["stream_generation"], 1, "{position}");
         let again = take(&store, after.options(&[&topic]), &rows()).unwrap();
         assert_eq!(again.delivered, 0);
         after.put_rows(&topic, 0, 2_000..2_003);
