@@ -153,7 +153,8 @@ fn sources_are_streams_and_files() {
         ..IntakeOptions::default()
     };
     shop.store.ingest_files(&[dir.to_str().unwrap()], &options).unwrap();
-    assert_eq!(shop.names("SELECT * FROM sources()"), ["stream", "file", "position", "bytes", "lines"]);
+    let names = ["stream", "file", "position", "bytes", "lines", "end_position"];
+    assert_eq!(shop.names("SELECT * FROM sources()"), names);
     let root = format!("{}/", shop.dir.path().display());
     let all: Vec<String> = shop
         .cells("SELECT stream, file, position, lines, bytes > 0 FROM sources()")
