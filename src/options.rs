@@ -9,6 +9,7 @@ pub use crate::format::options::{Absent, ColumnChoice, TimeColumn, TimeUnit};
 use crate::near::near_names_hint;
 pub use crate::source::Registry;
 use crate::source::schemas;
+use asofdb_storage::engine::Catalog;
 use asofdb_storage::event::Op;
 use asofdb_storage::value::ColumnType;
 use serde::{Deserialize, Serialize};
@@ -295,13 +296,14 @@ impl IntakeOptions {
         Ok(())
     }
 
-    /// The same as [`IntakeOptions::format_options`], with the places of schemas opened.
+    /// The same as [`IntakeOptions::format_options`], with the places of schemas opened: those that options
+    /// name, and `catalog`.
     ///
     /// # Errors
     /// As there; `Source` if a file of schemas cannot be read.
-    pub(crate) fn decoding(&self) -> Result<format::FormatOptions> {
+    pub(crate) fn decoding(&self, catalog: &Catalog) -> Result<format::FormatOptions> {
         let mut options = self.format_options()?;
-        options.schemas = schemas::places(self)?;
+        options.schemas = schemas::places(self, catalog)?;
         Ok(options)
     }
 

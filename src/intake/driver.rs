@@ -8,10 +8,12 @@ use super::report::{IntakeReport, Progress};
 use super::sink::Sink;
 use crate::change::Decoded;
 use crate::error::{Error, Result};
+use crate::format::avro::SchemaSource;
 use crate::options::{BATCH_BYTES, BATCH_MESSAGES, IntakeOptions};
-use crate::source::Place;
+use crate::source::{Place, shown_schemas};
 use asofdb_storage::engine::{self, CatalogChange, CommitInfo, CommitRequest};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Messages of a batch before their size is known.
@@ -54,6 +56,11 @@ pub trait Messages {
     /// `Source` if it cannot be found out.
     fn starts(&mut self) -> Result<Vec<StreamStart>> {
         Ok(Vec::new())
+    }
+
+    /// Where the schemas of messages come from, if they name any.
+    fn schemas(&self) -> Option<Arc<dyn SchemaSource>> {
+        None
     }
 
     /// Fills in the source being read and the bytes there are in all.
@@ -171,6 +178,9 @@ impl Run<'_> {
         self.batcher.check_names(self.report.commits)?;
         let (mut request, counts) = self.batcher.close()?;
         request.positions.extend(messages.positions());
+        if let Some(schemas) = messages.schemas() {
+            keep_schemas(&mut request, schemas.take_new());
+        }
         request.positions.append(&mut self.identities);
         self.in_flight = Some(counts);
         self.requests.send(request).map_err(|_| Error::failed("the store stopped taking commits"))
@@ -186,6 +196,15 @@ impl Run<'_> {
         self.report.last_commit = Some(info.seq);
         Ok(())
     }
+}
+
+/// Has a commit keep the schemas that its messages were the first to name, and say so.
+pub(super) fn keep_schemas(request: &mut CommitRequest, new: Vec<(String, serde_json::Value)>) {
+    let shown = shown_schemas(&new);
+    if !shown.is_empty() {
+        request.note["schemas"] = shown.into();
+    }
+    request.positions.extend(new);
 }
 
 /// Messages that the batch has room for: in number, and in bytes if they go on as they began.

@@ -4,10 +4,12 @@ use super::driver::{Messages, Step, Take};
 use super::report::Progress;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::Format;
+use crate::format::avro::SchemaSource;
 use crate::options::IntakeOptions;
 use crate::source::{FileOptions, FileSource, Notice, SourceError, SourcePosition};
 use asofdb_storage::engine::Catalog;
 use std::io::Read;
+use std::sync::Arc;
 
 /// Messages between two looks at the progress.
 const MESSAGES_PER_STEP: u64 = 16_384;
@@ -21,6 +23,7 @@ pub struct FileMessages {
     current: String,
     bytes_total: Option<u64>,
     positions: Vec<SourcePosition>,
+    schemas: Option<Arc<dyn SchemaSource>>,
 }
 
 impl FileMessages {
@@ -45,16 +48,18 @@ impl FileMessages {
             .collect::<Result<Vec<SourcePosition>>>()?;
         let files = FileOptions {
             format,
-            options: options.decoding()?,
+            options: options.decoding(catalog)?,
             stdin_name: options.source_name.clone(),
             stdin,
         };
+        let schemas = files.options.schemas.clone();
         let source = FileSource::open(inputs, files, known).map_err(source_error)?;
         Ok(FileMessages {
             source,
             current: String::new(),
             bytes_total: bytes_of(inputs),
             positions: Vec::new(),
+            schemas,
         })
     }
 }
@@ -115,6 +120,10 @@ impl Messages for FileMessages {
         let key =
             |p: &SourcePosition| position_key(&p.stream, p.stream_generation, &p.origin, p.origin_generation);
         positions.iter().map(|p| (key(p), serde_json::json!(p))).collect()
+    }
+
+    fn schemas(&self) -> Option<Arc<dyn SchemaSource>> {
+        self.schemas.clone()
     }
 
     fn progress(&self, progress: &mut Progress) {

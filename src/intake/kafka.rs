@@ -6,10 +6,12 @@ use super::gap::{self, StreamStart};
 use super::numbers::Numbers;
 use super::report::Progress;
 use crate::error::Result;
+use crate::format::avro::SchemaSource;
 use crate::options::IntakeOptions;
 use crate::source::SourcePosition;
 use crate::source::kafka::{KafkaOptions, Reach, Resume, TopicReader};
 use asofdb_storage::engine::Catalog;
+use std::sync::Arc;
 
 /// The messages of topics, from where the store is.
 pub struct KafkaMessages {
@@ -18,6 +20,7 @@ pub struct KafkaMessages {
     /// What the check of gaps was told and is to be told again by the intake.
     starts: Vec<StreamStart>,
     notices: Vec<String>,
+    schemas: Option<Arc<dyn SchemaSource>>,
 }
 
 impl KafkaMessages {
@@ -46,14 +49,16 @@ impl KafkaMessages {
         let topics = kafka.topics.join(", ");
         let declared = declared_format(options)?;
         let name = options.source_name.as_deref();
-        let mut reader = TopicReader::open(kafka, name, declared, options.decoding()?, &resume)?;
+        let decoding = options.decoding(catalog)?;
+        let schemas = decoding.schemas.clone();
+        let mut reader = TopicReader::open(kafka, name, declared, decoding, &resume)?;
         let starts = reader.starts();
         let checked = gap::check(catalog, &starts)?;
         reader.go_to(&|stream| {
             let taken = gap::taken(catalog, &numbers, stream, Some(&checked));
             (taken.next, taken.generation)
         })?;
-        Ok(KafkaMessages { reader, topics, starts, notices: Vec::new() })
+        Ok(KafkaMessages { reader, topics, starts, notices: Vec::new(), schemas })
     }
 
     /// See [`TopicReader::look_now`].
@@ -102,6 +107,10 @@ impl Messages for KafkaMessages {
             first if !first.is_empty() => Ok(first),
             _ => Ok(self.reader.starts()),
         }
+    }
+
+    fn schemas(&self) -> Option<Arc<dyn SchemaSource>> {
+        self.schemas.clone()
     }
 
     fn progress(&self, progress: &mut Progress) {

@@ -3,12 +3,13 @@
 //! settled, so that none is taken twice. What still cannot be taken stays where it is.
 
 use super::batch::{Batcher, options_key};
+use super::driver::keep_schemas;
 use super::files::{declared_format, position_key};
 use super::report::IntakeReport;
 use super::sink::Sink;
 use crate::change::{Decoded, Fault};
 use crate::error::{Error, ErrorKind, Result};
-use crate::format::Format;
+use crate::format::{Format, FormatOptions};
 use crate::options::{BATCH_BYTES, BATCH_MESSAGES, IntakeOptions};
 use crate::source::{KeptMessages, Place, Reading, SourcePosition};
 use asofdb_storage::engine::{Catalog, CommitRequest, Quarantined, Resolved};
@@ -112,6 +113,9 @@ impl Batch {
         }
         let (mut request, mut counts) = batcher.close()?;
         settle(&mut request, &messages);
+        if let Some(schemas) = decoders.decoding.as_ref().ok().and_then(|options| options.schemas.as_ref()) {
+            keep_schemas(&mut request, schemas.take_new());
+        }
         if !request.resolved.is_empty() {
             let info = sink.commit(request)?;
             (report.last_commit, report.commits) = (Some(info.seq), report.commits + 1);
@@ -138,17 +142,19 @@ fn settle(request: &mut CommitRequest, messages: &[Waiting]) {
 }
 
 /// A decoder for every origin.
-struct Decoders<'o> {
+struct Decoders {
     catalog: std::sync::Arc<Catalog>,
-    options: &'o IntakeOptions,
+    decoding: Result<FormatOptions, String>,
     format: Option<Format>,
     by_origin: HashMap<OriginId, Result<KeptMessages, String>>,
 }
 
-impl<'o> Decoders<'o> {
-    fn new(sink: &dyn Sink, options: &'o IntakeOptions) -> Result<Decoders<'o>> {
+impl Decoders {
+    fn new(sink: &dyn Sink, options: &IntakeOptions) -> Result<Decoders> {
         let format = declared_format(options)?;
-        Ok(Decoders { catalog: sink.catalog(), options, format, by_origin: HashMap::new() })
+        let catalog = sink.catalog();
+        let decoding = options.decoding(&catalog).map_err(|e| e.message().to_owned());
+        Ok(Decoders { catalog, decoding, format, by_origin: HashMap::new() })
     }
 
     /// The place that a message has, with its decoder or why it has none.
@@ -189,9 +195,9 @@ impl<'o> Decoders<'o> {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
             std::collections::hash_map::Entry::Vacant(room) => {
                 let reading = reading_of(&self.catalog, &place);
-                let options = self.options.decoding().map_err(|e| e.message().to_owned());
+                let options = self.decoding.as_ref().map_err(|e| e.clone());
                 room.insert(options.and_then(|options| {
-                    KeptMessages::new(reading.as_ref(), self.format, &options, &message.raw)
+                    KeptMessages::new(reading.as_ref(), self.format, options, &message.raw)
                 }))
             }
         };

@@ -1,5 +1,6 @@
 //! Telling containers and formats by content.
 
+use super::compression::uncompressed;
 use super::kdump::{Kdump, Record};
 use crate::format::avro::container::{Found, Header, MAGIC};
 use crate::format::{Format, FormatOptions, avro};
@@ -24,29 +25,11 @@ pub(super) enum Container {
 /// Lines that are looked at.
 const LINES_MAX: usize = 100;
 
-const GZIP: &[u8] = &[0x1f, 0x8b];
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const PARQUET: &[u8] = b"PAR1";
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compression {
-    None,
-    Gzip,
-    Zstd,
-}
-
-pub(super) fn compression(head: &[u8]) -> Compression {
-    match head {
-        h if h.starts_with(GZIP) => Compression::Gzip,
-        h if h.starts_with(ZSTD) => Compression::Zstd,
-        _ => Compression::None,
-    }
-}
 
 /// Names of files that hold no data are passed over in directories, unless a format is named.
 pub(super) fn looks_like_data(name: &str) -> bool {
-    let name = name.strip_suffix(".gz").unwrap_or(name);
+    let name = uncompressed(name);
     let end = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
     matches!(
         end.as_str(),
@@ -80,7 +63,7 @@ pub(super) fn detect(
     }
     let lines =
         || head.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).filter(|l| !l.is_empty()).take(LINES_MAX);
-    let base = name.strip_suffix(".gz").unwrap_or(name).to_ascii_lowercase();
+    let base = uncompressed(name).to_ascii_lowercase();
     let json_name = [".json", ".jsonl", ".ndjson"].iter().any(|e| base.ends_with(e));
     let first = lines().next().unwrap_or(b"");
     let json = first.starts_with(b"{") || first.starts_with(b"[") || first == b"null";

@@ -2,6 +2,7 @@
 
 use super::avro_file::AvroFile;
 use super::blocks::{Blocks, Line, digest};
+use super::compression::uncompressed;
 use super::detect::{Container, detect};
 use super::kdump::Kdump;
 use super::kept::Reading;
@@ -426,10 +427,7 @@ fn kdump_line(
 /// The options of a file; tabs separate the fields of one whose name says so.
 fn delimited(options: &FormatOptions, container: Container, shown: &str) -> FormatOptions {
     let mut options = options.clone();
-    if container == Container::Csv
-        && shown.trim_end_matches(".gz").ends_with(".tsv")
-        && options.delimiter == b','
-    {
+    if container == Container::Csv && uncompressed(shown).ends_with(".tsv") && options.delimiter == b',' {
         options.delimiter = b'\t';
     }
     options

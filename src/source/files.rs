@@ -1,7 +1,8 @@
 //! Files, globs, directories and standard input as one source.
 
 use super::blocks::{Blocks, digest};
-use super::detect::{Compression, compression, looks_like_data};
+use super::compression::{Caps, decompressed};
+use super::detect::looks_like_data;
 use super::file::{OpenFile, PlacedSink};
 use super::known::Known;
 use super::paths::{Input, expand};
@@ -9,7 +10,7 @@ use super::position::{HEAD_BYTES, Notice, SourceError, SourcePosition};
 use crate::format::{Format, FormatOptions};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Read;
 
 /// What to read, and as what.
 #[derive(Default)]
@@ -80,6 +81,7 @@ impl FileSource {
             let mut file = match self.current.take() {
                 Some(file) => file,
                 None => match self.queue.pop_front() {
+                    Some(input) if self.is_gone(&input) => continue,
                     Some(input) => self.start(input)?,
                     None => return Ok(false),
                 },
@@ -107,6 +109,16 @@ impl FileSource {
     /// What is to be said since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
+    }
+
+    /// Whether a file that nobody named went away since the directory was listed.
+    fn is_gone(&mut self, input: &Input) -> bool {
+        let gone = !input.named && !input.path.exists();
+        if gone {
+            let reason = "it went away before it was read".to_owned();
+            self.notices.push(Notice::Skipped { file: input.shown(), reason });
+        }
+        gone
     }
 
     fn start(&mut self, input: Input) -> Result<OpenFile, SourceError> {
@@ -185,25 +197,13 @@ impl FileSource {
 
     fn blocks(&mut self, input: &Input) -> Result<Blocks, SourceError> {
         let shown = input.shown();
-        if shown == "-" {
+        let opened: Box<dyn Read + Send> = if shown == "-" {
             let stdin = self.options.stdin.take();
-            return stdin
-                .map(Blocks::new)
-                .ok_or_else(|| SourceError::new("-", "standard input is not at hand"));
-        }
-        let failed = |e: std::io::Error| SourceError::new(&shown, e);
-        let mut file = File::open(&input.path).map_err(failed)?;
-        let mut head = [0; 4];
-        let n = file.read(&mut head).map_err(failed)?;
-        file.rewind().map_err(failed)?;
-        match compression(&head[..n]) {
-            Compression::None => Ok(Blocks::new(Box::new(file))),
-            Compression::Gzip => Ok(Blocks::new(Box::new(flate2::read::MultiGzDecoder::new(file)))),
-            Compression::Zstd => {
-                Err(SourceError::new(&shown, "files compressed with zstd cannot be read yet")
-                    .hint(format!("zstd -dc {shown} | asof ingest STORE - --source-name {shown}")))
-            }
-        }
+            stdin.ok_or_else(|| SourceError::new("-", "standard input is not at hand"))?
+        } else {
+            Box::new(open_regular(input)?)
+        };
+        Ok(Blocks::new(decompressed(opened, &shown, Caps::default())?))
     }
 
     fn finished(&mut self, file: &mut OpenFile) {
@@ -220,6 +220,15 @@ impl FileSource {
         }
         self.known.put(now);
     }
+}
+
+/// Opens a file that was one when it was looked for: waiting for what a pipe may send one day is no reading.
+fn open_regular(input: &Input) -> Result<File, SourceError> {
+    let failed = |e: std::io::Error| SourceError::new(input.shown(), e);
+    if !std::fs::metadata(&input.path).map_err(failed)?.is_file() {
+        return Err(SourceError::new(input.shown(), "is no file any more"));
+    }
+    File::open(&input.path).map_err(failed)
 }
 
 /// The start of a file nobody has read, or that comes with other content: a new stream, or within a

@@ -2,12 +2,14 @@
 
 mod avro_file;
 mod blocks;
+mod compression;
 mod detect;
 mod file;
 mod files;
 pub(crate) mod kafka;
 mod kdump;
 mod kept;
+mod kept_schemas;
 mod known;
 mod paths;
 mod position;
@@ -20,6 +22,7 @@ pub use files::{FileOptions, FileSource};
 pub use kafka::{KafkaOptions, Start, Until};
 pub use kdump::Record;
 pub use kept::{KeptMessages, Reading};
+pub(crate) use kept_schemas::shown as shown_schemas;
 pub use position::{Notice, Place, SourceError, SourcePosition};
 pub use registry::Registry;
 

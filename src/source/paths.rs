@@ -67,12 +67,19 @@ fn glob(pattern: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceEr
         .compile_matcher();
     let fixed = pattern.find(['*', '?', '[', '{']).unwrap_or(pattern.len());
     let root = pattern[..fixed].rfind('/').map_or("", |at| &pattern[..=at]);
-    let walked = walk(Path::new(if root.is_empty() { "." } else { root }), notices)?;
-    let names = walked.into_iter().map(|p| match root {
-        "" => p.strip_prefix(".").unwrap_or(&p).to_string_lossy().into_owned(),
-        _ => p.to_string_lossy().into_owned(),
-    });
+    let mut skipped = Vec::new();
+    let walked = walk(Path::new(if root.is_empty() { "." } else { root }), &mut skipped)?;
+    let named = |path: &Path| match root {
+        "" => path.strip_prefix(".").unwrap_or(path).to_string_lossy().into_owned(),
+        _ => path.to_string_lossy().into_owned(),
+    };
+    let names = walked.iter().map(|path| named(path));
     let mut names: Vec<String> = names.filter(|n| matcher.is_match(n)).collect();
+    // What the pattern does not mean was not passed over.
+    notices.extend(skipped.into_iter().filter(|notice| match notice {
+        Notice::Skipped { file, .. } => matcher.is_match(named(Path::new(file))),
+        _ => true,
+    }));
     if names.is_empty() {
         return Err(SourceError::new(pattern, "no file matches"));
     }

@@ -269,4 +269,4 @@ impl SchemaSource for RegistryClient {
 
 #[cfg(test)]
 #[path = "registry_tests.rs"]
-mod tests;
+pub(super) mod tests;

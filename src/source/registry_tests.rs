@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 /// What the server does with a request.
-enum Does {
+pub(in crate::source) enum Does {
     Answer(u16, &'static str),
     /// Bytes that are no answer.
     Raw(&'static str),
@@ -14,7 +14,7 @@ enum Does {
 
 /// A registry on loopback that does what `what` says to the request line and header lines of each request,
 /// which are counted from 0.
-fn serve(what: impl Fn(usize, &str) -> Does + Send + 'static) -> String {
+pub(in crate::source) fn serve(what: impl Fn(usize, &str) -> Does + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

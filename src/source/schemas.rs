@@ -1,10 +1,12 @@
 //! Schemas from files: what a schema registry holds, as it was dumped.
 
+use super::kept_schemas::KeptSchemas;
 use super::position::SourceError;
-use super::registry::{Patience, RegistryClient};
+use super::registry::Patience;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::avro::{NoSchema, SchemaSource, SchemaText};
 use crate::options::IntakeOptions;
+use asofdb_storage::engine::Catalog;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -61,11 +63,11 @@ impl SchemaSource for SchemaFile {
     }
 }
 
-/// Where an intake finds schemas; `None` if nothing says so.
+/// Where an intake finds schemas, beside those that `catalog` has; `None` if nothing says so.
 ///
 /// # Errors
-/// If a file of schemas cannot be read.
-pub(crate) fn places(options: &IntakeOptions) -> Result<Option<Arc<dyn SchemaSource>>> {
+/// If a file of schemas or a stored schema cannot be read.
+pub(crate) fn places(options: &IntakeOptions, catalog: &Catalog) -> Result<Option<Arc<dyn SchemaSource>>> {
     let mut places: Vec<Arc<dyn SchemaSource>> = Vec::new();
     for file in &options.schemas {
         let opened =
@@ -73,7 +75,7 @@ pub(crate) fn places(options: &IntakeOptions) -> Result<Option<Arc<dyn SchemaSou
         places.push(Arc::new(opened));
     }
     if let Some(registry) = &options.registry {
-        places.push(Arc::new(RegistryClient::new(registry.clone(), Patience::default())));
+        places.push(Arc::new(KeptSchemas::of_registry(registry, Patience::default(), catalog)?));
     }
     Ok(match places.len() {
         0 => None,
@@ -96,6 +98,14 @@ impl SchemaSource for SchemaPlaces {
             }
         }
         Err(NoSchema::Unknown(unknown.join("; ")))
+    }
+
+    fn take_new(&self) -> Vec<(String, Value)> {
+        self.0.iter().flat_map(|place| place.take_new()).collect()
+    }
+
+    fn round(&self) -> u64 {
+        self.0.iter().map(|place| place.round()).sum()
     }
 }
 

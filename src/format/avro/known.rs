@@ -18,6 +18,8 @@ const NO_SOURCE: &str = "the messages name the schemas they were written with by
                          where those are";
 const NO_SOURCE_HINT: &str =
     "--schemas FILE names a file with the schemas of the registry, --registry URL asks the registry itself";
+const CHANGED_HINT: &str = "a registry never gives an id to another schema: if it was set up anew, give it another \
+                            address (a name or path of its own), or have --schemas name a file with the right schema";
 const UNKNOWN_HINT: &str = "the message can be taken once the schema is known: asof quarantine replay";
 
 /// Why decoding cannot go on although the messages may be right.
@@ -35,11 +37,18 @@ impl From<String> for Unready {
     }
 }
 
+/// Why there is no schema of an id, and in which round of its source that was found out.
+#[derive(Debug)]
+struct Missing {
+    reason: String,
+    round: u64,
+}
+
 /// Schemas by id, and numbers for the names of their fields.
 #[derive(Debug)]
 pub(in crate::format) struct Known {
     dialect: Dialect,
-    by_id: HashMap<u64, Result<Arc<Schema>, String>>,
+    by_id: HashMap<u64, Result<Arc<Schema>, Missing>>,
     /// The last schema of each part of a message.
     last: [Option<(u64, Arc<Schema>)>; 3],
     names: HashMap<String, u16>,
@@ -73,10 +82,15 @@ impl Known {
         for part in Part::ALL {
             let Some(bytes) = part.of(message) else { continue };
             let Ok(framed) = options.framing.framed(bytes, message.headers, part) else { continue };
-            if self.is_last(part, framed.id) || self.by_id.contains_key(&framed.id) {
+            if self.is_last(part, framed.id) || matches!(self.by_id.get(&framed.id), Some(Ok(_))) {
                 continue;
             }
             let source = options.schemas.as_ref();
+            // What was unknown is so for one round.
+            let round = source.map_or(0, |s| s.round());
+            if matches!(self.by_id.get(&framed.id), Some(Err(missing)) if missing.round == round) {
+                continue;
+            }
             let source =
                 source.ok_or_else(|| Unready { reason: NO_SOURCE.to_owned(), hint: NO_SOURCE_HINT })?;
             let found = match source.schema(framed.id) {
@@ -86,8 +100,10 @@ impl Known {
                 Err(NoSchema::Unreachable(reason)) => {
                     return Err(Unready { reason, hint: "what was taken before stays; run it again later" });
                 }
+                Err(NoSchema::Changed(reason)) => return Err(Unready { reason, hint: CHANGED_HINT }),
             };
             let found = found.map(|schema| Arc::new(self.numbered(schema)));
+            let found = found.map_err(|reason| Missing { reason, round });
             if self.by_id.len() >= SCHEMAS_MAX {
                 self.by_id.clear();
             }
@@ -136,7 +152,7 @@ impl Known {
                 self.last[part as usize] = Some((framed.id, schema.clone()));
                 Ok(schema.clone())
             }
-            Some(Err(reason)) => Err(Reject::new(reason.clone()).hint(UNKNOWN_HINT)),
+            Some(Err(missing)) => Err(Reject::new(missing.reason.clone()).hint(UNKNOWN_HINT)),
             None => Err(Reject::new(NO_SOURCE).hint(NO_SOURCE_HINT)),
         }
     }

@@ -19,6 +19,8 @@ pub enum NoSchema {
     Unknown(String),
     /// It could not be found out: the intake stops, and may go on later.
     Unreachable(String),
+    /// It is another one than it was: the intake stops, since messages would be read wrongly.
+    Changed(String),
 }
 
 /// Gives the schemas of ids.
@@ -28,4 +30,14 @@ pub trait SchemaSource: Debug + Send + Sync {
     /// # Errors
     /// If there is none, or it cannot be found out.
     fn schema(&self, id: u64) -> Result<Arc<SchemaText>, NoSchema>;
+
+    /// What the commit of the messages read since the last call is to keep, by keys of the catalog.
+    fn take_new(&self) -> Vec<(String, serde_json::Value)> {
+        Vec::new()
+    }
+
+    /// While it is the same, an id that was unknown is not asked for again.
+    fn round(&self) -> u64 {
+        0
+    }
 }
