@@ -61,7 +61,7 @@ fn memory(text: &str) -> Result<MemoryBudget, String> {
 pub enum Command {
     /// Build a small store, ask it five AS OF questions and explain them
     Demo(DemoArgs),
-    /// Take in change events from files, directories or standard input
+    /// Take in change events from files, directories, standard input or topics of Kafka
     Ingest(Box<IngestArgs>),
     /// Run SQL statements; answers on stdout, everything else on stderr
     Sql(SqlArgs),
@@ -87,6 +87,10 @@ pub enum Command {
     Snapshot(LaterArgs),
     #[command(hide = true)]
     Import(LaterArgs),
+    /// Write completions for a shell to standard output
+    Completions(CompletionsArgs),
+    /// Write manual pages
+    Man(ManArgs),
     /// Accept that a stream lost messages or became another one, and record that
     AcceptGap(AcceptGapArgs),
     #[command(hide = true)]
@@ -103,6 +107,30 @@ pub enum Command {
 pub struct LaterArgs {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     _rest: Vec<OsString>,
+}
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  asof completions bash > ~/.local/share/bash-completion/completions/asof
+  asof completions zsh > ~/.zfunc/_asof
+  asof completions fish > ~/.config/fish/completions/asof.fish";
+
+/// `asof completions`
+#[derive(Debug, clap::Args)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `asof man`
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  asof man ~/.local/share/man/man1")]
+pub struct ManArgs {
+    /// Where to write them
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 const DEMO_EXAMPLES: &str = "\

@@ -2,6 +2,7 @@
 
 mod demo;
 mod export;
+mod generate;
 mod ingest;
 mod later;
 mod quarantine;
@@ -60,6 +61,8 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Rebuild(args)) => upkeep::rebuild(&args, manner),
         Some(Command::AcceptGap(args)) => upkeep::accept_gap(&args, manner),
         Some(Command::Quarantine(args)) => quarantine::run(&args, manner),
+        Some(Command::Completions(args)) => generate::completions(&args),
+        Some(Command::Man(args)) => generate::man(&args, manner),
         Some(Command::Tail(args)) => tail::run(&args, manner),
         Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),
