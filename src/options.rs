@@ -307,6 +307,16 @@ impl IntakeOptions {
         Ok(options)
     }
 
+    /// The same without asking anybody: schemas are those of files, and those that `catalog` keeps.
+    ///
+    /// # Errors
+    /// As there; `Usage` if the store keeps schemas of several registries and none of them is named.
+    pub(crate) fn decoding_kept(&self, catalog: &Catalog) -> Result<format::FormatOptions> {
+        let mut options = self.format_options()?;
+        options.schemas = schemas::kept_places(self, catalog)?;
+        Ok(options)
+    }
+
     fn validate_keys(&self) -> Result<()> {
         for (i, spec) in self.keys.iter().enumerate() {
             let table = spec.table.as_deref().unwrap_or("every table");

@@ -2,7 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::export::{self, ExportOptions, ExportProgress, ExportReport, PeriodicExport};
-use crate::intake::{FileMessages, IntakeReport, Messages, Progress, RowMessages, accept, replay, run};
+use crate::intake::{
+    FileMessages, IntakeReport, Messages, Progress, RawMessages, RowMessages, accept, replay, run,
+};
 use crate::memory::MemoryBudget;
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
@@ -122,6 +124,25 @@ impl Store {
     pub fn replay_quarantine(&self, numbers: &[u64], options: &IntakeOptions) -> Result<IntakeReport> {
         let mut waiting = WaitingMessages::new(self.engine.pin(), numbers)?;
         replay(&self.engine, &mut waiting, options)
+    }
+
+    /// Decodes the messages again that the history of `table` keeps as they came
+    /// ([`IntakeOptions::keep_raw`]), into the table that `options` name and with these options alone. Their
+    /// order and their positions are those they had, in streams called `STREAM as TABLE`; another call takes only what
+    /// came since. Nothing but the store is read: schemas of a registry are those that were kept.
+    ///
+    /// # Errors
+    /// `Failed` if a message was not kept, `Usage` for a table that is there already; else as
+    /// [`Store::ingest_files`].
+    pub fn redecode(
+        &self,
+        table: &str,
+        options: &IntakeOptions,
+        progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<IntakeReport> {
+        options.validate()?;
+        let mut messages = RawMessages::open(self.engine.pin(), table, options)?;
+        self.ingest_messages(&mut messages, options, progress)
     }
 
     /// Takes what files, globs and directories hold and was not taken before (rule C1).

@@ -11,6 +11,7 @@ use super::maxwell::Maxwell;
 use super::ogg::Ogg;
 use super::plain_json::PlainJson;
 use super::shaped::{Shape, ShapedJson};
+use super::striim::Striim;
 use super::ticdc::{Ticdc, TicdcCsv};
 use super::wal2json::Wal2Json;
 use super::{Format, FormatOptions};
@@ -33,6 +34,7 @@ enum State {
     Wal2json(Wal2Json),
     Dms(Dms),
     Ogg(Ogg),
+    Striim(Striim),
     CloudEvents(CloudEvents),
     Shaped(ShapedJson),
     Json(PlainJson),
@@ -52,6 +54,7 @@ impl Decoder {
             Format::Wal2json => State::Wal2json(Wal2Json::default()),
             Format::Dms => State::Dms(Dms::default()),
             Format::Ogg => State::Ogg(Ogg::default()),
+            Format::Striim => State::Striim(Striim::default()),
             Format::CloudEvents => State::CloudEvents(CloudEvents::default()),
             Format::DeltaCdf => State::Shaped(ShapedJson::new(Shape::DeltaCdf)),
             Format::Airbyte => State::Shaped(ShapedJson::new(Shape::Airbyte)),
@@ -138,6 +141,7 @@ impl Decoder {
             State::Wal2json(wal2json) => wal2json.decode(&self.options, message, sink),
             State::Dms(dms) => dms.decode(&self.options, message, sink),
             State::Ogg(ogg) => ogg.decode(&self.options, message, sink),
+            State::Striim(striim) => striim.decode(&self.options, message, sink),
             State::CloudEvents(events) => events.decode(&self.options, message, sink),
             State::Shaped(rows) => rows.decode(&self.options, message, sink),
             State::Json(json) => json.decode(&self.options, message, sink),

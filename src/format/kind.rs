@@ -1,7 +1,9 @@
 //! The formats by name, and telling them by content.
 
 use super::shaped::Shape;
-use super::{canal, cloudevents, debezium_json, debezium_mongodb, dms, maxwell, ogg, ticdc, wal2json};
+use super::{
+    canal, cloudevents, debezium_json, debezium_mongodb, dms, maxwell, ogg, striim, ticdc, wal2json,
+};
 use crate::change::Header;
 use std::fmt;
 
@@ -27,6 +29,8 @@ pub enum Format {
     Dms,
     /// Oracle GoldenGate's JSON.
     Ogg,
+    /// Striim's JSON.
+    Striim,
     /// Messages of other formats as data of CloudEvents.
     #[serde(rename = "cloudevents")]
     CloudEvents,
@@ -50,7 +54,7 @@ pub enum Format {
     DebeziumMongodb,
 }
 
-const NAMES: &[(&str, Format)] = &[
+pub(super) const NAMES: &[(&str, Format)] = &[
     ("debezium-json", Format::DebeziumJson),
     ("debezium-flat", Format::DebeziumFlat),
     ("maxwell", Format::Maxwell),
@@ -60,6 +64,7 @@ const NAMES: &[(&str, Format)] = &[
     ("wal2json", Format::Wal2json),
     ("dms", Format::Dms),
     ("ogg", Format::Ogg),
+    ("striim", Format::Striim),
     ("cloudevents", Format::CloudEvents),
     ("delta-cdf", Format::DeltaCdf),
     ("airbyte", Format::Airbyte),
@@ -105,6 +110,7 @@ const ENVELOPES: &[(Format, LooksLike)] = &[
     (Format::Wal2json, wal2json::looks_like),
     (Format::Dms, dms::looks_like),
     (Format::Ogg, ogg::looks_like),
+    (Format::Striim, striim::looks_like),
 ];
 
 impl Format {

@@ -31,6 +31,7 @@ mod row_buffer;
 mod rows;
 pub(crate) mod scratch;
 mod shaped;
+mod striim;
 mod swar;
 mod ticdc;
 mod tso;
@@ -40,6 +41,9 @@ pub use csv::{Csv, RecordEnd, record_end};
 pub use decoder::{CsvDecoder, Decoder};
 pub use kind::{Format, UnknownFormat};
 pub use options::FormatOptions;
+
+#[cfg(test)]
+mod any_bytes_tests;
 
 /// The kind under which tombstones without a key are counted.
 pub const TOMBSTONE_WITHOUT_KEY: &str = "null_or_empty_key_tombstone";

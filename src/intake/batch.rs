@@ -16,6 +16,7 @@ use asofdb_storage::engine::{Catalog, Quarantined};
 use asofdb_storage::id::{ColumnId, OriginId, TableId};
 use asofdb_storage::time::AxisType;
 use asofdb_storage::value::Cell;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -52,6 +53,8 @@ pub struct Batcher<'o> {
     pub(super) deferred: Vec<Deferred>,
     pub(super) held: Vec<Held>,
     pub(super) wanted: Wanted,
+    /// The message that was kept last as it came, and the table whose event has it.
+    raw_kept: Option<(OriginId, u64, usize)>,
     cells: Cells<'static>,
     pub(super) encoded: Vec<(ColumnId, &'static Cell<'static>)>,
     prepared: Vec<Prepared>,
@@ -98,6 +101,7 @@ impl<'o> Batcher<'o> {
             quarantine: Vec::new(),
             deferred: Vec::new(),
             held: Vec::new(),
+            raw_kept: None,
             cells: Cells::default(),
             encoded: Vec::new(),
             prepared: Vec::new(),
@@ -193,7 +197,7 @@ impl<'o> Batcher<'o> {
         let stream = self.numbers.origins[origin.0 as usize].stream;
         self.numbers.streams[stream as usize].ended = None;
         self.wanted.look_into(place.raw);
-        let at = if place.file.is_empty() {
+        let at = if place.file.is_empty() || place.line == 0 {
             format!("{} position {}", place.stream, place.position)
         } else {
             format!("{} line {}", place.file, place.line)
@@ -366,6 +370,21 @@ impl<'o> Batcher<'o> {
         self.table_ids.insert(name.to_owned(), self.tables.len());
         self.tables.push(table);
         Ok(Ok(self.tables.len() - 1))
+    }
+
+    /// The message to keep with an event of `table`: one of its events there is enough.
+    pub(super) fn raw_to_keep<'a>(
+        &mut self,
+        place: &Place<'a>,
+        origin: OriginId,
+        table: usize,
+    ) -> Option<Cow<'a, [u8]>> {
+        let this = Some((origin, place.position, table));
+        let keep = self.options.keep_raw && self.raw_kept != this;
+        keep.then(|| {
+            self.raw_kept = this;
+            place.kept()
+        })
     }
 
     /// Declared times must be there, and on the axes of the table (rule A2).

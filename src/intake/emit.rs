@@ -31,7 +31,7 @@ impl Batcher<'_> {
         head.valid_to = change.declared.valid_to.map_or(FOREVER, |v| v.value);
         head.transaction_id = change.transaction_id;
         head.source = self.numbers.source(&change.source, change.token.as_ref());
-        let kept = self.options.keep_raw.then(|| place.kept());
+        let kept = self.raw_to_keep(place, origin, p.table);
         head.raw = kept.as_deref();
         let EmitScratch { mut ties, mut id, mut key } = std::mem::take(&mut self.scratch);
         ties.clear();

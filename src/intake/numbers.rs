@@ -258,6 +258,18 @@ impl Numbers {
         id
     }
 
+    /// The number of an origin, if it has one.
+    pub fn known_origin(
+        &self,
+        stream: &str,
+        stream_generation: u32,
+        name: &str,
+        generation: u32,
+    ) -> Option<OriginId> {
+        let stream = self.stream_ids.get(&(stream.to_owned(), stream_generation))?;
+        self.origin_ids.get(&(*stream, name.to_owned(), generation)).map(|id| OriginId(*id))
+    }
+
     /// Where an origin stands: generation of its stream, its name there, its own generation.
     pub fn place_of(&self, origin: OriginId) -> Option<(u32, &str, u32)> {
         let o = self.origins.get(origin.0 as usize)?;

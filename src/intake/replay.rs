@@ -206,7 +206,7 @@ impl Decoders {
 }
 
 /// How the file of a place was read, as its stored position says.
-fn reading_of(catalog: &Catalog, place: &Place<'_>) -> Option<Reading> {
+pub(super) fn reading_of(catalog: &Catalog, place: &Place<'_>) -> Option<Reading> {
     let stored = catalog.positions.get(&position_key(
         place.stream,
         place.stream_generation,

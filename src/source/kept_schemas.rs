@@ -9,7 +9,7 @@ use asofdb_storage::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -133,6 +133,15 @@ impl KeptSchemas {
             state.known.insert(id, Kept { text, fingerprint, checked: false });
         }
         Ok(KeptSchemas { url: url.to_owned(), registry: None, state: Mutex::new(state) })
+    }
+
+    /// The registries that `catalog` has schemas of.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn registries(catalog: &Catalog) -> Result<Vec<String>> {
+        let urls: BTreeSet<String> = Stored::all(catalog)?.into_iter().map(|s| s.registry).collect();
+        Ok(urls.into_iter().collect())
     }
 
     fn changed(&self, id: u64, stored: &str, now: &str) -> NoSchema {

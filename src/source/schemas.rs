@@ -68,20 +68,52 @@ impl SchemaSource for SchemaFile {
 /// # Errors
 /// If a file of schemas or a stored schema cannot be read.
 pub(crate) fn places(options: &IntakeOptions, catalog: &Catalog) -> Result<Option<Arc<dyn SchemaSource>>> {
+    let mut places = files(options)?;
+    if let Some(registry) = &options.registry {
+        places.push(Arc::new(KeptSchemas::of_registry(registry, Patience::default(), catalog)?));
+    }
+    Ok(together(places))
+}
+
+/// Where schemas are without asking anybody: in files, and in `catalog`, which says from which registry.
+///
+/// # Errors
+/// As there; `Usage` if there are several registries and none of them is named.
+pub(crate) fn kept_places(
+    options: &IntakeOptions,
+    catalog: &Catalog,
+) -> Result<Option<Arc<dyn SchemaSource>>> {
+    let mut places = files(options)?;
+    let known = KeptSchemas::registries(catalog)?;
+    match (&options.registry, known.as_slice()) {
+        (Some(registry), _) => places.push(Arc::new(KeptSchemas::stored(&registry.url, catalog)?)),
+        (None, []) => {}
+        (None, [only]) => places.push(Arc::new(KeptSchemas::stored(only, catalog)?)),
+        (None, several) => {
+            return Err(Error::usage("the store keeps schemas of several registries")
+                .hint(format!("--registry says which: {}", several.join(", "))));
+        }
+    }
+    Ok(together(places))
+}
+
+/// The files of schemas.
+fn files(options: &IntakeOptions) -> Result<Vec<Arc<dyn SchemaSource>>> {
     let mut places: Vec<Arc<dyn SchemaSource>> = Vec::new();
     for file in &options.schemas {
         let opened =
             SchemaFile::open(file).map_err(|e| Error::new(ErrorKind::Source, e.to_string()).hint(e.hint))?;
         places.push(Arc::new(opened));
     }
-    if let Some(registry) = &options.registry {
-        places.push(Arc::new(KeptSchemas::of_registry(registry, Patience::default(), catalog)?));
-    }
-    Ok(match places.len() {
+    Ok(places)
+}
+
+fn together(mut places: Vec<Arc<dyn SchemaSource>>) -> Option<Arc<dyn SchemaSource>> {
+    match places.len() {
         0 => None,
         1 => places.pop(),
         _ => Some(Arc::new(SchemaPlaces(places))),
-    })
+    }
 }
 
 /// Several places, asked one after the other.

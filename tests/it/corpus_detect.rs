@@ -29,7 +29,7 @@ const SETS: &[(&str, &str)] = &[
     ("delta-cdf", "delta-cdf"),
     ("soft-delete", "airbyte"),
     ("soft-delete/fivetran_history.csv", "fivetran"),
-    ("soft-delete/striim_style.jsonl", "json"),
+    ("soft-delete/striim_style.jsonl", "striim"),
 ];
 
 fn format_of(file: &Path) -> String {

@@ -106,3 +106,12 @@ fn fivetran_sets() {
     let options = options(|o| o.table = Some("users".into()));
     assert_none(check(&file, &with_keys(options, &expected), &expected));
 }
+
+#[test]
+fn striim_sets() {
+    let Some(dir) = corpus() else { return };
+    let file = dir.join("soft-delete/striim_style.jsonl");
+    let expected = expected(&file);
+    let options = options(|_| ());
+    assert_none(check(&file, &with_keys(options, &expected), &expected));
+}

@@ -1,8 +1,8 @@
 //! The examples of `docs/formats`: what they show is taken as it stands there.
 
 use crate::memory::Memory;
-use asofdb::IntakeOptions;
 use asofdb::intake::{FileMessages, IntakeReport, Sink, run};
+use asofdb::{IntakeOptions, Store};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -20,6 +20,7 @@ const PAGES: &[(&str, usize)] = &[
     ("dms", 1),
     ("dms-s3", 2),
     ("ogg", 1),
+    ("striim", 1),
     ("wal2json", 1),
 ];
 
@@ -81,5 +82,83 @@ fn the_examples_of_formats_are_taken_as_they_are() {
         let (report, found) = take(page);
         assert!(report.row_events() > 0 && report.quarantined == 0, "{page}: {report}");
         assert_eq!(found, *rows, "{page}");
+    }
+}
+
+/// Pages whose examples are messages, each with one that is broken put in the middle of every file.
+const BROKEN: &[&str] = &[
+    "debezium-json",
+    "debezium-flat",
+    "debezium-mongodb",
+    "cloudevents",
+    "delta-cdf",
+    "airbyte",
+    "fivetran",
+    "maxwell",
+    "canal",
+    "ticdc",
+    "dms",
+    "dms-s3",
+    "ogg",
+    "striim",
+    "wal2json",
+];
+
+/// The latest rows of all tables.
+fn latest(store: &Store) -> Vec<String> {
+    let mut out = Vec::new();
+    for table in store.catalog().tables.values() {
+        for batch in store.table(&table.name).unwrap().as_of(None, None).unwrap() {
+            out.push(format!("{} {batch:?}", table.name));
+        }
+    }
+    out
+}
+
+#[test]
+fn c2_a_broken_message_of_any_format_is_put_aside_with_its_place_and_the_rest_is_taken() {
+    for page in BROKEN {
+        let (files, arguments) = example(page);
+        let options = options(&arguments[1..]);
+        let taken = |broken: bool| {
+            let temp = tempfile::tempdir().unwrap();
+            let mut put_in = Vec::new();
+            for (name, content) in &files {
+                let path = temp.path().join(name);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                let mut lines: Vec<&str> = content.lines().collect();
+                let header = usize::from(name.ends_with(".csv"));
+                let at = (lines.len() + header).div_ceil(2);
+                // The first half of a message, or a field that never ends.
+                let half = if header > 0 { "\"open,1,2" } else { &lines[at - 1][..lines[at - 1].len() / 2] };
+                if broken {
+                    lines.insert(at, half);
+                    put_in.push((
+                        path.to_str().unwrap().to_owned(),
+                        (at - header) as u64,
+                        at as u64 + 1,
+                        half,
+                    ));
+                }
+                std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+            }
+            let store = Store::create(temp.path().join("store.asof")).unwrap();
+            let input = temp.path().join(&arguments[0]).to_str().unwrap().to_owned();
+            let report = store.ingest_files(&[input], &options).unwrap();
+            let found: Vec<_> = store.quarantine().unwrap().into_iter().map(|e| e.message).collect();
+            for (file, position, line, raw) in &put_in {
+                let entry = found.iter().find(|m| m.file.as_ref() == Some(file)).expect(page);
+                assert_eq!((entry.position, entry.line), (*position, Some(*line)), "{page}");
+                assert_eq!(String::from_utf8_lossy(&entry.raw), *raw, "{page}");
+                assert!(!entry.reason.is_empty() && entry.length == raw.len() as u64, "{page}: {entry:?}");
+            }
+            assert_eq!(
+                (report.quarantined as usize, found.len()),
+                (put_in.len(), put_in.len()),
+                "{page}: {report}"
+            );
+            (latest(&store), report.accepted, report.rows)
+        };
+        assert_eq!(taken(true), taken(false), "{page}");
     }
 }

@@ -77,6 +77,9 @@ pub enum Command {
     Rebuild(RebuildArgs),
     /// Look at messages that could not be taken, and try them again
     Quarantine(QuarantineArgs),
+    /// Decode the messages that --keep-raw kept again, into another table with other options
+    #[command(override_usage = "asof redecode [OPTIONS] STORE TABLE INTO", after_help = REDECODE_EXAMPLES)]
+    Redecode(Box<IngestArgs>),
     /// Write what commits changed in a table as JSON lines, and go on with --follow
     Tail(TailArgs),
     /// Write a table as Parquet that any engine can read
@@ -132,6 +135,16 @@ pub struct ManArgs {
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 }
+
+const REDECODE_EXAMPLES: &str = "\
+Examples:
+  asof redecode shop.asof orders orders2 --key order_id --columns 'order_id bigint, total decimal(10,2)'
+  asof sql shop.asof \"SELECT * FROM orders2\"
+
+The messages of TABLE are read from the store, in their order and with their positions, and taken into
+the new table INTO with the options given here and no others. No file, topic or registry is asked:
+schemas are those that the store keeps, or those of --schemas. A second run takes what came since.
+All messages of TABLE must have been taken with --keep-raw.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:

@@ -6,6 +6,7 @@ mod generate;
 mod ingest;
 mod later;
 mod quarantine;
+mod redecode;
 mod rounds;
 mod script;
 mod shell;
@@ -63,6 +64,7 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Quarantine(args)) => quarantine::run(&args, manner),
         Some(Command::Completions(args)) => generate::completions(&args),
         Some(Command::Man(args)) => generate::man(&args, manner),
+        Some(Command::Redecode(args)) => redecode::run(&args, manner),
         Some(Command::Tail(args)) => tail::run(&args, manner),
         Some(Command::Export(args)) => export::run(&args, manner),
         Some(command) => later::refuse(&command),
