@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Decoded::Changes(changes) => {
                     cells += changes.iter().map(|c| c.image.len() as u64).sum::<u64>()
                 }
-                Decoded::Ignored(_) => {}
+                Decoded::Ignored(_) | Decoded::Repeat(_) => {}
                 Decoded::Quarantine(_) => quarantined += 1,
             }
         })?;

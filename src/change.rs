@@ -202,6 +202,9 @@ pub struct Message<'a> {
 pub enum Decoded<'a> {
     /// Row events, in their order within the message.
     Changes(&'a [Change<'a>]),
+    /// A row that the source was asked for again and that says nothing new, with the kind of repeat; it
+    /// takes no position in the stream.
+    Repeat(&'static str),
     /// Not a row event: a tombstone without a key, a heartbeat, a side message. Counted by kind.
     Ignored(&'static str),
     /// Cannot be taken (rule C2).

@@ -5,6 +5,7 @@ use crate::export::{self, ExportOptions, ExportProgress, ExportReport, PeriodicE
 use crate::intake::{
     FileMessages, IntakeReport, Messages, Progress, RawMessages, RowMessages, accept, replay, run,
 };
+use crate::intake::{PullMessages, PullOptions};
 use crate::memory::MemoryBudget;
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
@@ -170,6 +171,16 @@ impl Store {
         options.validate()?;
         let mut messages = FileMessages::open(inputs, options, stdin, &self.catalog())?;
         self.ingest_messages(&mut messages, options, progress)
+    }
+
+    /// Pulls a table of a database: what changed since the last pull, or the whole table (`docs/pull.md`).
+    ///
+    /// # Errors
+    /// As [`Store::ingest_files`]; no error shows a password.
+    pub fn pull(&self, pull: &PullOptions, options: &IntakeOptions) -> Result<IntakeReport> {
+        options.validate()?;
+        let mut messages = PullMessages::open(pull, options, Some(self.engine.pin()))?;
+        self.ingest_messages(&mut messages, options, &mut |_| ControlFlow::Continue(()))
     }
 
     /// Takes the rows of Arrow batches of one schema as events of the table that

@@ -44,7 +44,7 @@ impl Outcome {
 
     fn take(&mut self, place: &Place<'_>, decoded: Decoded<'_>) {
         match decoded {
-            Decoded::Ignored(kind) => Self::count(&mut self.ignored, kind),
+            Decoded::Ignored(kind) | Decoded::Repeat(kind) => Self::count(&mut self.ignored, kind),
             Decoded::Quarantine(fault) => self.quarantined.push((place.line, fault.reason.to_owned())),
             Decoded::Changes(changes) => changes.iter().for_each(|c| self.change(place, c)),
         }

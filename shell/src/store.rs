@@ -5,10 +5,10 @@ mod session;
 
 use crate::backend::Backend;
 use crate::outcome::{Exit, Failure, Outcome};
-use asofdb::intake::{FileMessages, KafkaMessages, Messages};
+use asofdb::intake::{FileMessages, KafkaMessages, Messages, PullMessages, PullOptions};
 use asofdb::source::KafkaOptions;
 use asofdb::{ErrorKind, IntakeOptions, IntakeReport, MemoryBudget, Store};
-use asofdb_storage::engine::{Catalog, EngineOptions, OpenMode, Quarantined};
+use asofdb_storage::engine::{EngineOptions, OpenMode, Quarantined};
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -31,18 +31,24 @@ pub enum Input {
     Files(Vec<String>),
     /// Topics of Kafka.
     Topics(KafkaOptions),
+    /// A table of a database.
+    Pull(PullOptions),
 }
 
 impl Input {
-    /// Opens it where a store with this catalog is.
-    fn open(&self, options: &IntakeOptions, catalog: &Catalog) -> asofdb::Result<Box<dyn Messages>> {
+    /// Opens it; `there` is the store, if there is one already.
+    fn open(&self, options: &IntakeOptions, there: Option<&Store>) -> asofdb::Result<Box<dyn Messages>> {
+        let catalog = there.map(Store::catalog).unwrap_or_default();
         match self {
             Input::Files(files) => {
                 let stdin = files.iter().any(|f| f == "-");
                 let stdin = stdin.then(|| Box::new(std::io::stdin()) as Box<dyn Read + Send>);
-                Ok(Box::new(FileMessages::open(files, options, stdin, catalog)?))
+                Ok(Box::new(FileMessages::open(files, options, stdin, &catalog)?))
             }
-            Input::Topics(kafka) => Ok(Box::new(KafkaMessages::open(kafka.clone(), options, catalog)?)),
+            Input::Topics(kafka) => Ok(Box::new(KafkaMessages::open(kafka.clone(), options, &catalog)?)),
+            Input::Pull(pull) => {
+                Ok(Box::new(PullMessages::open(pull, options, there.map(|s| s.engine().pin()))?))
+            }
         }
     }
 }
@@ -58,8 +64,7 @@ pub fn ingest(
 ) -> Outcome<IntakeReport> {
     let before = Before::look(path);
     let there = if path.exists() { Some(writer(path)?) } else { None };
-    let catalog = there.as_ref().map(Store::catalog).unwrap_or_default();
-    let mut messages = input.open(options, &catalog).map_err(|e| failure(&e))?;
+    let mut messages = input.open(options, there.as_ref()).map_err(|e| failure(&e))?;
     let store = match there {
         Some(store) => store,
         None => writer(path)?,

@@ -208,7 +208,7 @@ fn try_out(name: &str, framed: bool, decode: &mut Answers<'_>) {
             answers += 1;
             counts[match decoded {
                 Decoded::Changes(_) => 0,
-                Decoded::Ignored(_) => 1,
+                Decoded::Ignored(_) | Decoded::Repeat(_) => 1,
                 Decoded::Quarantine(_) => 2,
             }] += 1;
         });

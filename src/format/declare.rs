@@ -180,6 +180,12 @@ fn axis<'a>(
     axis_of(column, role, options, &view.get(&column.column))
 }
 
+/// The instant that a cell is as a time of the source's own; `None` if it is none.
+pub fn instant_of(column: &TimeColumn, options: &FormatOptions, cell: &Cell<'_>) -> Option<i64> {
+    let time = axis_of(column, "time", options, cell).ok()?;
+    (time.axis == AxisType::Instant).then_some(time.value)
+}
+
 /// The declared time that a cell of its column is.
 pub(super) fn axis_of(
     column: &TimeColumn,

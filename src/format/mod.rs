@@ -16,7 +16,7 @@ mod csv;
 mod debezium;
 mod debezium_json;
 mod debezium_mongodb;
-mod declare;
+pub(crate) mod declare;
 mod decoder;
 pub(crate) mod dms;
 pub(crate) mod fields;

@@ -6,7 +6,7 @@ use asofdb_storage::event::Op;
 /// One line a message, for comparing.
 pub(crate) fn shown(decoded: Decoded<'_>) -> String {
     match decoded {
-        Decoded::Ignored(kind) => format!("ignored {kind}"),
+        Decoded::Ignored(kind) | Decoded::Repeat(kind) => format!("ignored {kind}"),
         Decoded::Quarantine(f) => format!("quarantine {} @{}", f.reason, f.offset),
         Decoded::Changes(changes) => changes.iter().map(shown_change).collect::<Vec<_>>().join("; "),
     }

@@ -48,6 +48,8 @@ pub struct Batcher<'o> {
     /// Origins that this batch read from.
     pub(super) origins_read: Vec<u32>,
     pub(super) counts: IntakeReport,
+    /// Messages of the batch that are repeats and nothing else ([`Decoded::Repeat`]).
+    idle: u64,
     pub(super) rows: [u64; 7],
     pub(super) quarantine: Vec<Quarantined>,
     pub(super) deferred: Vec<Deferred>,
@@ -97,6 +99,7 @@ impl<'o> Batcher<'o> {
             last_place: None,
             origins_read: Vec::new(),
             counts: IntakeReport::default(),
+            idle: 0,
             rows: [0; 7],
             quarantine: Vec::new(),
             deferred: Vec::new(),
@@ -124,6 +127,11 @@ impl<'o> Batcher<'o> {
         self.counts.delivered as usize
     }
 
+    /// Whether nothing came since the last call but rows that say nothing new: there is nothing to store.
+    pub(super) fn take_idle(&mut self) -> bool {
+        std::mem::take(&mut self.idle) == self.counts.delivered
+    }
+
     /// Bytes of rows in the batch so far.
     pub fn bytes(&self) -> usize {
         self.tables.iter().map(|t| t.block.bytes.len()).sum()
@@ -135,6 +143,12 @@ impl<'o> Batcher<'o> {
     /// `Source` under `strict` for a message that cannot be taken; `Usage` where the options and the
     /// store contradict each other.
     pub fn take(&mut self, place: &Place<'_>, decoded: Decoded<'_>) -> Result<()> {
+        if let Decoded::Repeat(kind) = decoded {
+            self.counts.delivered += 1;
+            self.idle += 1;
+            IntakeReport::count(&mut self.counts.repeats, kind, 1);
+            return Ok(());
+        }
         let origin = self.origin(place);
         self.counts.delivered += 1;
         self.counts.bytes += place.raw.len() as u64;
@@ -148,6 +162,7 @@ impl<'o> Batcher<'o> {
             entry.next = place.position + 1;
         }
         match decoded {
+            Decoded::Repeat(_) => {}
             Decoded::Ignored(kind) => IntakeReport::count(&mut self.counts.ignored, kind, 1),
             Decoded::Quarantine(fault) => {
                 let hint = (!fault.hint.is_empty()).then(|| fault.hint.to_owned());

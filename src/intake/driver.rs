@@ -175,9 +175,15 @@ impl Run<'_> {
         if self.batcher.counts.delivered == 0 {
             return Ok(());
         }
+        let idle = self.batcher.take_idle();
         self.batcher.check_names(self.report.commits)?;
         let (mut request, counts) = self.batcher.close()?;
-        request.positions.extend(messages.positions());
+        let positions = messages.positions();
+        if idle && positions.is_empty() {
+            self.report.add(counts);
+            return Ok(());
+        }
+        request.positions.extend(positions);
         if let Some(schemas) = messages.schemas() {
             keep_schemas(&mut request, schemas.take_new());
         }

@@ -76,7 +76,7 @@ fn stored<T: serde::de::DeserializeOwned>(catalog: &Catalog, key: &str) -> Optio
 }
 
 /// The position up to which the stream of that name and generation was taken; `None` if there is none.
-fn next_in(catalog: &Catalog, numbers: &Numbers, stream: &str, generation: u32) -> Option<u64> {
+pub(super) fn next_in(catalog: &Catalog, numbers: &Numbers, stream: &str, generation: u32) -> Option<u64> {
     let is_it = |id: usize| numbers.streams.get(id).is_some_and(|s| s.state.generation == generation);
     let mut named = catalog.streams.iter().filter(|s| s.name == stream);
     let id = named.find(|s| is_it(s.id.0 as usize))?.id;

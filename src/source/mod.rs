@@ -13,6 +13,7 @@ mod kept_schemas;
 mod known;
 mod paths;
 mod position;
+pub(crate) mod pull;
 mod registry;
 pub(crate) mod schemas;
 
@@ -24,6 +25,7 @@ pub use kdump::Record;
 pub use kept::{KeptMessages, Reading};
 pub(crate) use kept_schemas::shown as shown_schemas;
 pub use position::{Notice, Place, SourceError, SourcePosition};
+pub use pull::is_address as is_database;
 pub use registry::Registry;
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl FromStr for Registry {
 }
 
 /// A text without its percent signs.
-fn unescaped(text: &str) -> String {
+pub(super) fn unescaped(text: &str) -> String {
     let mut out = Vec::new();
     let mut bytes = text.bytes();
     while let Some(b) = bytes.next() {

@@ -8,7 +8,7 @@ use std::path::Path;
 fn word(decoded: Decoded<'_>) -> String {
     match decoded {
         Decoded::Changes(c) => c.iter().map(|c| format!("{:?}", c.image.first().map(|c| c.cell))).collect(),
-        Decoded::Ignored(kind) => format!("ignored {kind}"),
+        Decoded::Ignored(kind) | Decoded::Repeat(kind) => format!("ignored {kind}"),
         Decoded::Quarantine(f) => format!("quarantine {}", f.reason),
     }
 }

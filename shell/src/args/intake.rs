@@ -10,6 +10,8 @@ Examples:
   asof ingest hr.asof facts.ndjson --table staff --key id --valid from_date --system entered_at
   asof ingest shop.asof cdc/ --key id --export-to lake/ --export-every 30s
   asof ingest shop.asof -b broker:9092 -t shop.public.orders -F kafka.properties
+  asof ingest shop.asof postgres://me@db/shop --from-table orders --watermark updated_at
+  asof ingest shop.asof sqlite:shop.db --from-table orders --snapshot
 
 A second run takes only what is new. Messages that cannot be taken go to the quarantine and the
 rest goes on: see 'asof quarantine list'. Every round of an export is of one commit and takes the
@@ -19,7 +21,8 @@ place of the one before in one step; the last comes when everything is taken. SI
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = "asof ingest [OPTIONS] STORE SOURCE...\n       asof ingest [OPTIONS] STORE -b BROKERS -t TOPIC...")]
 pub struct IngestArgs {
-    /// The store (made if there is none), then files, globs, directories, or - for standard input
+    /// The store (made if there is none), then files, globs, directories, - for standard input, or one
+    /// database: postgres://USER@HOST/DB, mysql://USER@HOST/DB, sqlite:FILE
     #[arg(value_name = "STORE SOURCE", required_unless_present = "topics")]
     pub places: Vec<String>,
     /// Format of the messages; 'auto' finds it out
@@ -43,6 +46,8 @@ pub struct IngestArgs {
     pub kafka: super::KafkaArgs,
     #[command(flatten)]
     pub flow: FlowArgs,
+    #[command(flatten)]
+    pub pull: super::PullArgs,
 }
 
 /// What an event does.

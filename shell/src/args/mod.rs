@@ -2,12 +2,14 @@
 
 mod intake;
 mod kafka;
+mod pull;
 mod question;
 mod store;
 mod upkeep;
 
 pub use intake::{FlowArgs, IngestArgs, SchemaArgs};
 pub use kafka::KafkaArgs;
+pub use pull::PullArgs;
 pub use question::{ShellArgs, SqlArgs, duration};
 pub use store::{StoreAnd, StoreArg, from_environment, is_store};
 pub use upkeep::{

@@ -23,7 +23,10 @@ use std::time::Instant;
 pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
     let topics = !args.kafka.topics.is_empty();
     let places = StoreAnd::here(&args.places, usize::from(!topics))?;
-    let input = input(&args.kafka, places.rest)?;
+    let input = match super::pull::options(&args.pull, &places, topics)? {
+        Some(pull) => Input::Pull(pull),
+        None => input(&args.kafka, places.rest)?,
+    };
     let options = options(args)?;
     interrupt::install();
     let started = Instant::now();
@@ -163,8 +166,19 @@ fn registry(args: &SchemaArgs) -> Outcome<Option<Registry>> {
 
 /// The options of the library.
 pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
-    let IngestArgs { places: _, format, table, key, operation, time, content, schemas, kafka: _, flow } =
-        args;
+    let IngestArgs {
+        places: _,
+        format,
+        table,
+        key,
+        operation,
+        time,
+        content,
+        schemas,
+        kafka: _,
+        flow,
+        pull: _,
+    } = args;
     let options = IntakeOptions {
         format: (format != "auto").then(|| format.clone()),
         table: table.clone(),

@@ -5,6 +5,7 @@ mod export;
 mod generate;
 mod ingest;
 mod later;
+mod pull;
 mod quarantine;
 mod redecode;
 mod rounds;

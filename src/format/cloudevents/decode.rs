@@ -116,7 +116,7 @@ impl Inner {
                         }
                     }
                 }
-                Decoded::Ignored(kind) => ignored = Some(kind),
+                Decoded::Ignored(kind) | Decoded::Repeat(kind) => ignored = Some(kind),
                 Decoded::Quarantine(fault) => {
                     let reason = format!("event {} of the batch: {}", number + 1, fault.reason);
                     rows = Err(Reject::new(reason).at(fault.offset as usize));

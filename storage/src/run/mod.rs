@@ -49,7 +49,7 @@ pub(crate) use meter::{Used, plain_bytes};
 pub use order::EventOrder;
 pub use read::{RunBatches, RunReader};
 pub use sort::sort_batch;
-pub use widen::{widen_column, widens_exactly};
+pub use widen::{cell_at, widen_column, widens_exactly};
 pub use write::{RunSpec, RunWriter};
 
 #[cfg(test)]
