@@ -111,14 +111,37 @@ impl Drop for Runner {
     }
 }
 
+/// Stack of a thread that computes answers, bytes.
+const STACK_BYTES: usize = 8 << 20;
+
 fn new_runtime() -> Outcome<Arc<Runtime>> {
-    tokio::runtime::Builder::new_multi_thread()
-        .thread_name(QUERY_THREAD)
-        .thread_stack_size(8 << 20)
-        .enable_all()
-        .build()
-        .map(Arc::new)
-        .map_err(|e| Failure::io("cannot start threads for queries", &e))
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let runtime = can_spawn(threads).and_then(|()| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name(QUERY_THREAD)
+            .thread_stack_size(STACK_BYTES)
+            .enable_all()
+            .build()
+    });
+    runtime.map(Arc::new).map_err(|e| {
+        Failure::io("cannot start threads for queries", &e)
+            .hint("give the process more memory, or let it have more threads")
+    })
+}
+
+/// Whether so many threads can run at once. A runtime that cannot start all of its threads waits for ever for
+/// those that it has started.
+fn can_spawn(threads: usize) -> std::io::Result<()> {
+    let (go, gone) = std::sync::mpsc::channel::<()>();
+    let gone = Mutex::new(gone);
+    std::thread::scope(|scope| {
+        let wait = || drop(gone.lock().map(|gone| gone.recv()));
+        let spawn = || std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, wait);
+        let spawned = (0..threads).try_for_each(|_| spawn().map(|_| ()));
+        drop(go);
+        spawned
+    })
 }
 
 fn new_waiting_runtime() -> std::io::Result<Runtime> {

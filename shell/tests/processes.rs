@@ -43,7 +43,7 @@ fn the_environment_names_the_store_and_asks_for_a_log() {
 
 #[cfg(unix)]
 #[test]
-fn a_closed_pipe_is_a_quiet_end() {
+fn fault_h14_a_closed_pipe_is_a_quiet_end() {
     let dir = store();
     let mut child = asof(dir.path())
         .args(["sql", "s", "SELECT * FROM generate_series(1, 5000000)"])
@@ -60,7 +60,7 @@ fn a_closed_pipe_is_a_quiet_end() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_script_at_once() {
+fn fault_h9_ctrl_c_ends_a_script_at_once() {
     let dir = store();
     let child = asof(dir.path())
         .args(["sql", "s", LONG])
@@ -103,7 +103,7 @@ fn an_intake_that_is_asked_to_stop_commits_and_leaves_with_0() {
 }
 
 #[test]
-fn a_second_writer_is_told_who_holds_the_store() {
+fn fault_d18_a_second_writer_is_told_who_holds_the_store() {
     let dir = store();
     let mut child = asof(dir.path())
         .args(["ingest", "s", "-", "--table", "t", "--key", "id"])
@@ -129,7 +129,7 @@ fn a_second_writer_is_told_who_holds_the_store() {
 
 #[cfg(unix)]
 #[test]
-fn a_writer_that_was_killed_is_named_and_not_taken_for_a_live_one() {
+fn fault_d18_a_writer_that_was_killed_is_named_and_not_taken_for_a_live_one() {
     let dir = store();
     let status = || run(asof(dir.path()).args(["status", "s"])).1;
     assert!(status().contains("writer       none\n"), "closed in order: {}", status());

@@ -13,6 +13,7 @@ use crate::options::{BATCH_BYTES, BATCH_MESSAGES, IntakeOptions};
 use crate::source::{Place, shown_schemas};
 use asofdb_storage::engine::{self, CatalogChange, CommitInfo, CommitRequest};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -94,7 +95,8 @@ pub fn run(
         let (done, results) = sync_channel::<Result<CommitInfo, engine::Error>>(1);
         scope.spawn(move || {
             for request in requested {
-                let result = sink.commit(request);
+                let panicked = |why| Err(engine::Error::new(engine::ErrorKind::Io, why).hint(PANICKED_HINT));
+                let result = guarded("a commit", || sink.commit(request)).unwrap_or_else(panicked);
                 let failed = result.is_err();
                 if done.send(result).is_err() || failed {
                     break;
@@ -109,7 +111,21 @@ pub fn run(
             in_flight: None,
             report: IntakeReport::default(),
         };
-        run.all(messages, options, progress)
+        let panicked = |why| Err(Error::failed(why).hint(PANICKED_HINT));
+        guarded("taking messages", || run.all(messages, options, progress)).unwrap_or_else(panicked)
+    })
+}
+
+const PANICKED_HINT: &str = "this is a fault of asofdb: please report it; what was committed is stored, and \
+                             another run goes on after it";
+
+/// What `work` gives, or in words that it panicked: of a panic over some message nobody should learn by
+/// the end of the process.
+fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
+        format!("{what} failed inside of asofdb: {}", text.unwrap_or("it panicked"))
     })
 }
 

@@ -39,6 +39,7 @@ mod session;
 mod settings;
 mod single;
 mod table;
+mod texts;
 mod token;
 mod yielding;
 

@@ -327,6 +327,10 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.map_string_types_to_utf8view = false;
     options.execution.time_zone = Some("+00:00".into());
+    // What each stream keeps back for merging what it spilled must leave room in a small pool to sort in.
+    let kept_back = settings.memory_bytes_max / (16 * settings.partitions.max(1));
+    let usual = options.execution.sort_spill_reservation_bytes;
+    options.execution.sort_spill_reservation_bytes = usual.min(kept_back);
     let mut state = datafusion::execution::SessionStateBuilder::new_with_default_features()
         .with_config(config)
         .with_runtime_env(runtime)
@@ -337,6 +341,7 @@ fn base_state(settings: &Settings) -> Result<SessionState, DataFusionError> {
     for predicate in super::functions::period_predicates() {
         datafusion::execution::FunctionRegistry::register_udf(&mut state, Arc::new(predicate))?;
     }
+    super::texts::bound_texts(&mut state)?;
     let sum = AggregateUDF::new_from_impl(super::arithmetic::WideSum::new());
     datafusion::execution::FunctionRegistry::register_udaf(&mut state, Arc::new(sum))?;
     Ok(state)

@@ -10,6 +10,7 @@ mod corpus_postgres;
 mod corpus_wrapped;
 mod expect;
 mod export;
+mod faults;
 mod format_docs;
 mod gap;
 mod intake;

@@ -110,6 +110,8 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path, holder: &LockHolder) -> Result<Box<dyn DiskLock>, DiskError> {
+        let refused = || DiskError::new(DiskOp::Lock, path, refusal(self.lock_holder(path)));
+        let directory = lock_directory(path).at(DiskOp::Lock, path)?.ok_or_else(refused)?;
         let file = open_lock_file(path).at(DiskOp::Lock, path)?;
         // Somebody who only looks has it for a moment.
         let locked = file.try_lock().or_else(|_| {
@@ -118,15 +120,13 @@ impl Disk for RealDisk {
         });
         match locked {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(DiskError::new(DiskOp::Lock, path, refusal(self.lock_holder(path))));
-            }
+            Err(TryLockError::WouldBlock) => return Err(refused()),
             Err(TryLockError::Error(e)) => return Err(DiskError::new(DiskOp::Lock, path, e)),
         }
         still_there(&file, path).at(DiskOp::Lock, path)?;
         let line = holder.to_bytes();
         file.set_len(0).and_then(|()| file.write_all_at(&line, 0)).at(DiskOp::Lock, path)?;
-        Ok(Box::new(RealLock { path: path.to_path_buf(), file }))
+        Ok(Box::new(RealLock { path: path.to_path_buf(), file, _directory: directory }))
     }
 
     fn lock_holder(&self, path: &Path) -> Option<LockHolder> {
@@ -145,6 +145,20 @@ impl Disk for RealDisk {
             (_, Some(holder)) => LockState::Abandoned(holder),
             (_, None) => LockState::Free,
         }
+    }
+}
+
+/// Locks the directory too, which still stands where somebody removes the lock file of a process that
+/// lives; `None` if another has it.
+fn lock_directory(path: &Path) -> io::Result<Option<File>> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = File::open(parent)?;
+    match directory.try_lock() {
+        Ok(()) => Ok(Some(directory)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        // Not every file system locks directories; the lock file is what counts.
+        Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => Ok(Some(directory)),
+        Err(TryLockError::Error(e)) => Err(e),
     }
 }
 
@@ -169,8 +183,9 @@ fn still_there(file: &File, path: &Path) -> io::Result<()> {
 #[derive(Debug)]
 struct RealLock {
     path: PathBuf,
-    // Closing the file gives the lock back.
+    // Closing the files gives the lock back.
     file: File,
+    _directory: File,
 }
 
 impl Drop for RealLock {

@@ -10,6 +10,7 @@
 //! n = 1, 2, 3, … until nothing happens any more.
 
 mod crash;
+mod harm;
 mod state;
 
 use super::error::{DiskError, DiskOp, poisoned, to_usize};
@@ -340,7 +341,13 @@ impl SimFile {
     fn change(&self, op: DiskOp, change: FileOp) -> Result<(), DiskError> {
         self.check(op)?;
         let (mut state, ticket) = self.disk.begin(op, &self.path)?;
-        state.change_file(self.id, change);
+        let (fitting, whole) = state.fitting(self.id, change);
+        if state.lost_write != Some(state.operations) {
+            state.change_file(self.id, fitting);
+        }
+        if !whole {
+            return Err(DiskError::new(op, &self.path, ErrorKind::StorageFull.into()));
+        }
         ticket.end(op, &self.path, ())
     }
 }
@@ -377,7 +384,9 @@ impl DiskFile for SimFile {
     fn sync(&mut self) -> Result<(), DiskError> {
         self.check(DiskOp::Sync)?;
         let result = self.disk.begin(DiskOp::Sync, &self.path).and_then(|(mut state, ticket)| {
-            state.sync_file(self.id);
+            if !state.lying {
+                state.sync_file(self.id);
+            }
             ticket.end(DiskOp::Sync, &self.path, ())
         });
         self.poisoned = result.is_err();

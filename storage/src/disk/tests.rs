@@ -90,6 +90,24 @@ fn a_lock_has_one_holder_who_is_named_and_ends_with_it() {
 }
 
 #[test]
+fn fault_d18_a_lock_stands_without_its_file_and_through_links() {
+    let home = tempfile::tempdir().expect("directory");
+    let (dir, link) = (home.path().join("store"), home.path().join("link"));
+    RealDisk.create_dir(&dir).expect("create");
+    std::os::unix::fs::symlink(&dir, &link).expect("link");
+    let me = LockHolder::this_process("me");
+    let lock = RealDisk.lock(&dir.join("LOCK"), &me).expect("lock");
+    for path in [dir.join("LOCK"), link.join("LOCK"), dir.join("../store/LOCK")] {
+        let error = RealDisk.lock(&path, &me).expect_err("it is held");
+        assert!(error.is_locked() && error.to_string().contains("(me)"), "{error}");
+    }
+    std::fs::remove_file(dir.join("LOCK")).expect("removed by somebody");
+    assert!(RealDisk.lock(&dir.join("LOCK"), &me).expect_err("it is held").is_locked());
+    drop(lock);
+    drop(RealDisk.lock(&dir.join("LOCK"), &me).expect("it is free"));
+}
+
+#[test]
 fn private_modes_and_no_links_on_the_real_disk() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let home = tempfile::tempdir().expect("directory");

@@ -52,7 +52,7 @@ pub(crate) struct CommitsFiles {
 impl CommitsFiles {
     /// The state after opening, with the greatest number that was ever given.
     pub fn new(last: u64) -> CommitsFiles {
-        CommitsFiles { next: AtomicU64::new(last + 1), in_doubt: AtomicBool::new(false) }
+        CommitsFiles { next: AtomicU64::new(last.saturating_add(1)), in_doubt: AtomicBool::new(false) }
     }
 
     /// Whether it is not known which manifest is on disk.

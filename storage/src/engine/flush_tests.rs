@@ -99,6 +99,35 @@ fn a_flush_of_everything_leaves_nothing_to_flush() {
     assert_eq!(flushed(&store), FULL + 1);
 }
 
+/// A flush of everything, or of what was there when memory was full, with the worker gathering in the middle.
+#[test]
+fn batches_that_are_being_flushed_are_not_put_into_others() {
+    for commits in [FULL - 1, FULL + 1] {
+        let (disk, store) = store(1..=commits);
+        let view = match locked(&store.full).next.take() {
+            Some((commit, catalog)) => as_of(&store.view(), commit, catalog).expect("a part"),
+            None => (*store.view()).clone(),
+        };
+        std::thread::scope(|threads| {
+            let manifest = locked(&store.manifest);
+            let gathering = threads.spawn(|| store.gather_memory());
+            let begun = std::time::Instant::now();
+            while !gathering.is_finished() && begun.elapsed() < std::time::Duration::from_millis(200) {
+                std::thread::yield_now();
+            }
+            assert!(!gathering.is_finished(), "it waits for the flush");
+            store.flush_view(manifest, &view, (0, 0)).expect("a flush");
+            gathering.join().expect("no panic").expect("gathered");
+        });
+        assert_eq!(flushed(&store), view.commit.0 as i64);
+        assert_eq!(in_memory(&store), (view.commit.0 as i64 + 1..=commits).collect::<Vec<_>>());
+        assert_eq!(damage(&store, commits), Vec::<String>::new());
+        store.flush().expect("a flush");
+        drop(store);
+        assert_eq!(damage(&open(&disk, options()), commits), Vec::<String>::new());
+    }
+}
+
 #[test]
 fn whoever_waits_sorts_each_batch_once() {
     let (_, store) = store(1..=3);

@@ -11,6 +11,7 @@ use crate::run::{EventOrder, MergeInput, RunFormat, RunMeta, RunReader, RunSpec,
 use crate::schema::TableMeta;
 use crate::time::CommitSeq;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -27,8 +28,15 @@ const INDEX_PATIENCE: Duration = Duration::from_millis(500);
 const SMALL_BATCHES_MAX: usize = 8;
 
 impl Shared {
-    /// Body of the background thread.
+    /// Body of the background thread. A panic ends it, and whoever waits for it is told.
     pub fn work(&self) {
+        if catch_unwind(AssertUnwindSafe(|| self.work_rounds())).is_err() {
+            let what = "the work behind commits panicked; what was committed is stored";
+            self.signal.ended(Error::new(ErrorKind::Invalid, what).hint("open the store again"));
+        }
+    }
+
+    fn work_rounds(&self) {
         self.open_index();
         std::thread::scope(|scope| {
             let mut merger: Option<ScopedJoinHandle<'_, ()>> = None;
@@ -161,11 +169,14 @@ impl Shared {
     }
 
     /// Sorts new memory batches and merges small ones, so that readers find few.
-    fn gather_memory(&self) -> Result<(), Error> {
+    pub fn gather_memory(&self) -> Result<(), Error> {
+        for batch in self.view().tables.values().flat_map(|t| &t.memory) {
+            batch.sorted()?;
+        }
+        // A flush gives up the very batches that it wrote: put into another meanwhile, their events would be
+        // in a run and in memory.
+        let _manifest = locked(&self.manifest);
         for (id, table) in &self.view().tables {
-            for batch in &table.memory {
-                batch.sorted()?;
-            }
             let from = small_tail(&table.memory);
             if table.memory.len() - from < 2 {
                 continue;

@@ -101,6 +101,8 @@ struct SignalState {
     rounds: u64,
     failed: Option<Error>,
     merge_failed: Option<Error>,
+    /// Why there is no worker any more that could free memory.
+    ended: Option<Error>,
 }
 
 /// A lock whose holder panicked still guards consistent data: everything behind our locks is
@@ -151,10 +153,17 @@ impl Signal {
         locked(&self.state).merge_failed = failed;
     }
 
-    /// The error of the last round, or of the last merging.
+    /// Says that the worker is gone: whoever waits for it gets this error.
+    pub fn ended(&self, why: Error) {
+        locked(&self.state).ended = Some(why);
+        self.changed.notify_all();
+    }
+
+    /// Why there is no worker, or the error of the last round, or of the last merging.
     pub fn failure(&self) -> Option<Error> {
         let state = locked(&self.state);
-        state.failed.clone().or_else(|| state.merge_failed.clone())
+        let failures = [&state.ended, &state.failed, &state.merge_failed];
+        failures.into_iter().flatten().next().cloned()
     }
 
     /// Has the worker work for as long as `full` says so, or gives the error of its last round.
@@ -166,6 +175,7 @@ impl Signal {
                 rounds = state.rounds;
                 state.failed.clone().map_or(Ok(()), Err)?;
             }
+            state.ended.clone().map_or(Ok(()), Err)?;
             state.work = true;
             self.changed.notify_all();
             state = self.changed.wait(state).unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -150,7 +150,7 @@ fn look_ups_are_answered_by_the_index_and_verification_compares_it() {
 }
 
 #[test]
-fn an_index_of_another_history_is_not_used_and_made_again() {
+fn fault_d8_an_index_of_another_history_is_not_used_and_made_again() {
     let (longer, engine) = filled(6, 1000);
     drop(engine);
     let bytes = longer.peek(Path::new(INDEX)).expect("an index");
@@ -179,12 +179,18 @@ fn an_index_of_another_history_is_not_used_and_made_again() {
 }
 
 #[test]
-fn a_damaged_or_missing_index_costs_no_answer_and_is_made_again() {
-    let (disk, engine) = filled(6, 0);
+fn fault_d8_a_damaged_or_missing_index_costs_no_answer_and_is_made_again() {
+    let (disk, engine) = filled(4, 0);
+    let older = disk.peek(Path::new(INDEX));
+    for seq in 5..=6 {
+        engine.commit(commit_of(&power::model(), seq)).expect("a commit");
+    }
+    engine.compact().expect("compaction");
     drop(engine);
     let whole = disk.peek(Path::new(INDEX)).expect("an index");
     let half = whole[..whole.len() / 2].to_vec();
-    for bytes in [None, Some(vec![]), Some(b"no index".to_vec()), Some(vec![7; 100_000]), Some(half)] {
+    let no_index = Some(b"no index".to_vec());
+    for bytes in [None, Some(vec![]), no_index, Some(vec![7; 100_000]), Some(half), older] {
         let place = format!("{:?} bytes", bytes.as_ref().map(Vec::len));
         match bytes {
             Some(bytes) => disk.overwrite(Path::new(INDEX), bytes),
@@ -199,7 +205,7 @@ fn a_damaged_or_missing_index_costs_no_answer_and_is_made_again() {
 }
 
 #[test]
-fn a_power_cut_while_the_index_is_written_costs_no_answer() {
+fn fault_d21_a_power_cut_while_the_index_is_written_costs_no_answer() {
     let run = |disk: &SimDisk| -> Result<(), asofdb_storage::engine::Error> {
         let engine = open(disk)?;
         for seq in 1..=6 {
@@ -231,6 +237,10 @@ fn a_power_cut_while_the_index_is_written_costs_no_answer() {
             assert_eq!(damage, Vec::<String>::new(), "{place}");
         }
     }
+    println!(
+        "D21: {} power cuts, seeds 0 to 2; the index answered after {used}",
+        operations.div_ceil(operations / 150)
+    );
     assert!(used > 50, "the index was there after {used} cuts");
 }
 
@@ -273,4 +283,32 @@ fn an_idle_worker_brings_the_index_up_and_readers_use_it() {
     let reader = real(&dir, OpenMode::Read);
     assert_eq!((indexed(&reader), latest(&reader)), (6, expected(6)), "alone");
     assert_eq!(reader.verify(None).expect("verification").damage, Vec::<String>::new());
+}
+
+/// Bits of the index flip under a store that was closed in order: no answer is wrong, and what was wrong
+/// is found or made again.
+#[test]
+fn fault_d7_a_flipped_bit_of_the_index_costs_no_answer() {
+    let (disk, engine) = filled(6, 0);
+    drop(engine);
+    let whole = disk.peek(Path::new(INDEX)).expect("an index");
+    let (mut used, mut seed) = (0, 0x1234_5678_u64);
+    println!("D7: 200 flipped bits under a store, seed {seed:#x}");
+    for n in 0..200 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Most of the file is empty pages: half of the flips go where its data is.
+        let most = if n % 2 == 0 { whole.len() } else { whole.len() / 8 };
+        let bit = (seed >> 20) as usize % (most * 8);
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let disk = disk.settled_copy();
+        disk.overwrite(Path::new(INDEX), bytes);
+        let engine = open_with(&disk, true, 1000);
+        used += u64::from(indexed(&engine) == 6);
+        assert_eq!(latest(&engine), expected(6), "bit {bit}");
+        engine.rebuild().unwrap_or_else(|e| panic!("bit {bit}: {e}"));
+        assert_eq!((indexed(&engine), latest(&engine)), (6, expected(6)), "bit {bit}, made again");
+    }
+    println!("D7: {used} of them did not keep the index from being opened");
+    assert!(used > 20 && used < 200, "{used}");
 }

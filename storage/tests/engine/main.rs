@@ -2,6 +2,7 @@
 
 mod commits;
 mod counts;
+mod faults;
 mod folds;
 mod guards;
 mod hook;

@@ -39,12 +39,13 @@ fn run(disk: &SimDisk, model: &Model) -> u64 {
 }
 
 #[test]
-fn a_power_cut_loses_nothing_that_was_acknowledged() {
+fn fault_d1_d2_a_power_cut_loses_nothing_that_was_acknowledged() {
     let model = model();
     let whole = SimDisk::new();
     assert_eq!(run(&whole, &model), 6);
     let operations = whole.operations();
     assert!(operations > 50, "only {operations} operations");
+    println!("D1, D2: {operations} power cuts, {} images of a store, seeds 0 to 9", operations * 10);
     for n in 1..=operations {
         let disk = SimDisk::new();
         disk.cut_power_after(n);

@@ -154,8 +154,12 @@ fn request(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> ScanRequest {
 }
 
 fn scan(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> Vec<RecordBatch> {
-    let streams = snapshot.scan(&request(snapshot, kind, commit)).expect("a scan");
-    streams.into_iter().flatten().map(|b| b.expect("a batch")).collect()
+    try_scan(snapshot, kind, commit).expect("a scan")
+}
+
+fn try_scan(snapshot: &Snapshot, kind: ScanKind, commit: u64) -> Result<Vec<RecordBatch>, Error> {
+    let streams = snapshot.scan(&request(snapshot, kind, commit))?;
+    streams.into_iter().flatten().collect()
 }
 
 /// A value of a column of JSON as the model shows it; an object has the very text of its code.
@@ -194,6 +198,17 @@ pub fn rows(
     }
     found.sort();
     found
+}
+
+/// The latest rows, or the error of reading them.
+pub fn try_latest(snapshot: &Snapshot, columns: usize) -> Result<Vec<Vec<Option<i64>>>, Error> {
+    let kind = ScanKind::Rows { valid: FOREVER, system: FOREVER };
+    let batches = try_scan(snapshot, kind, snapshot.commit().0)?;
+    let shown =
+        |batch: &RecordBatch| (0..batch.num_rows()).map(|row| ints(batch, 0..columns + 1, row)).collect();
+    let mut found: Vec<_> = batches.iter().flat_map(|b| -> Vec<_> { shown(b) }).collect();
+    found.sort();
+    Ok(found)
 }
 
 /// The same through point look-ups of each key.

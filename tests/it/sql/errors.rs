@@ -66,7 +66,7 @@ fn a2_a_bound_of_the_wrong_type_is_an_error_with_a_hint() {
 }
 
 #[test]
-fn nothing_is_read_or_written_but_the_store() {
+fn fault_h11_nothing_is_read_or_written_but_the_store() {
     let f = Fixture::new();
     let dir = tempfile::tempdir().unwrap();
     let canary = dir.path().join("canary.csv");
@@ -83,6 +83,17 @@ fn nothing_is_read_or_written_but_the_store() {
         format!("COPY (SELECT 1) TO '{out}' STORED AS CSV"),
         format!("EXPLAIN ANALYZE COPY orders TO '{out}'"),
         format!("COPY orders FROM '{path}'"),
+        format!("EXPLAIN SELECT * FROM '{path}'"),
+        format!("WITH x AS (SELECT * FROM '{path}') SELECT * FROM x"),
+        format!("SELECT * FROM (SELECT * FROM (SELECT * FROM '{path}') a) b"),
+        format!("SELECT (SELECT a FROM '{path}' LIMIT 1)"),
+        format!("SELECT * FROM 'file://{path}'"),
+        "SELECT * FROM 'http://127.0.0.1:1/x.csv'".into(),
+        format!("CREATE VIEW v AS SELECT * FROM '{path}'"),
+        format!("CREATE TABLE v AS SELECT * FROM '{path}'"),
+        format!("WITH x AS (SELECT 1) SELECT * FROM x, '{path}'"),
+        format!("PREPARE p AS COPY orders TO '{out}'"),
+        "SET datafusion.runtime.temp_directory = '/'".into(),
         "INSERT INTO orders VALUES ('x', 1, 1, 'x')".into(),
         "EXPLAIN ANALYZE INSERT INTO orders SELECT * FROM orders".into(),
         "WITH x AS (SELECT 1) INSERT INTO orders SELECT * FROM x".into(),

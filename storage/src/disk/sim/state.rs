@@ -91,6 +91,9 @@ pub(super) struct State {
     pub fault: Option<Fault>,
     pub faults_fired: u64,
     pub power_until: Option<u64>,
+    pub lost_write: Option<u64>,
+    pub lying: bool,
+    pub capacity: Option<u64>,
     next_id: u64,
 }
 

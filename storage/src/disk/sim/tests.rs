@@ -134,3 +134,29 @@ fn equal_seeds_give_equal_images() {
     assert!((0..30).all(|seed| image(seed) == image(seed)));
     assert!((2..30).map(image).collect::<BTreeSet<_>>().len() > 15);
 }
+
+#[test]
+fn a_lost_write_a_lying_sync_and_a_full_disk_are_what_they_say() {
+    let path = file("/a");
+    let (disk, mut handle) = disk_with(&path, b"old");
+    disk.lose_write(disk.operations() + 1);
+    handle.write_at(0, b"new").expect("lost");
+    assert_eq!(disk.peek(&path).expect("file"), b"old");
+    handle.write_at(0, b"new").expect("written");
+    disk.lie_about_syncs(true);
+    handle.sync().expect("a lie");
+    assert_eq!(disk.crash_image(0).peek(&path).expect("file"), b"old");
+    disk.lie_about_syncs(false);
+    handle.sync().expect("sync");
+    assert_eq!(disk.crash_image(0).peek(&path).expect("file"), b"new");
+    disk.set_capacity(Some(5));
+    handle.write_at(1, b"ot").expect("no byte more");
+    assert!(handle.write_at(2, b"1234").expect_err("full").is_full());
+    assert_eq!(
+        (disk.peek(&path).expect("file"), disk.bytes()),
+        (b"no123".to_vec(), 5),
+        "what fits is written"
+    );
+    disk.set_capacity(None);
+    handle.write_at(2, b"1234").expect("there is room again");
+}

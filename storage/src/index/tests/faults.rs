@@ -12,7 +12,7 @@ fn open_file(file: &MemoryFile) -> Result<Index, IndexError> {
 /// Every changing call fails once, in turn: the change is whole or absent after reopening, and the
 /// handle refuses until then.
 #[test]
-fn a_failed_change_is_in_doubt_until_reopened() {
+fn fault_d14_a_failed_change_of_the_index_is_in_doubt_until_reopened() {
     let (mut old, mut absent) = (Model::new(), 0);
     let first = round(200, 1, 1);
     apply(&mut old, &first);

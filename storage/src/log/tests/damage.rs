@@ -4,11 +4,12 @@ use super::*;
 use crate::log::layout::{frame, segment};
 
 #[test]
-fn a_tail_torn_at_any_byte_is_cut_and_reported() {
+fn fault_d4_a_tail_torn_at_any_byte_is_cut_and_reported() {
     let disk = new_disk();
     let (log, places) = log_with(&disk, LogSettings::new(STORE), 9);
     let (first_cut, whole) = (places[6].offset, bytes_of(&disk, 1));
     drop(log);
+    println!("D4: cut at each of {} bytes", whole.len() as u64 - first_cut);
     for len in first_cut..whole.len() as u64 {
         let torn = disk.settled_copy();
         torn.overwrite(&segment_file(1), whole[..len as usize].to_vec());
@@ -26,7 +27,7 @@ fn a_tail_torn_at_any_byte_is_cut_and_reported() {
 }
 
 #[test]
-fn zeros_garbage_and_old_frames_after_the_end_are_cut() {
+fn fault_d5_zeros_garbage_and_old_frames_after_the_end_are_cut() {
     let disk = new_disk();
     let (log, places) = log_with(&disk, LogSettings::new(STORE), 8);
     let whole = bytes_of(&disk, 1);
@@ -54,6 +55,7 @@ fn zeros_garbage_and_old_frames_after_the_end_are_cut() {
         ("frames of another segment", foreign(STORE, small_segments(), 0)),
         ("newer frames of another store", foreign(OTHER_STORE, LogSettings::new(OTHER_STORE), 8)),
     ];
+    println!("D5: {} kinds of tails", tails.len());
     for (name, tail) in tails {
         let with_tail = disk.settled_copy();
         with_tail.overwrite(&segment_file(1), [&whole[..], &tail].concat());
@@ -71,7 +73,7 @@ fn frame_magic_only() -> Vec<u8> {
 }
 
 #[test]
-fn any_flipped_bit_before_the_last_frame_is_a_named_error() {
+fn fault_d6_any_flipped_bit_before_the_last_frame_is_a_named_error() {
     let disk = new_disk();
     let (log, places) = log_with(&disk, small_segments(), 24);
     let segments: Vec<Vec<u8>> = (1..=log.end.0).map(|id| bytes_of(&disk, id)).collect();
@@ -97,11 +99,12 @@ fn any_flipped_bit_before_the_last_frame_is_a_named_error() {
             flips += 1;
         }
     }
+    println!("D6: {flips} flipped bits");
     assert!(flips > 1000, "only {flips} flips");
 }
 
 #[test]
-fn damage_at_the_end_is_refused_where_the_commit_was_acknowledged() {
+fn fault_d6_damage_at_the_end_is_refused_where_the_commit_was_acknowledged() {
     let disk = new_disk();
     let (log, places) = log_with(&disk, LogSettings::new(STORE), 6);
     drop(log);
@@ -122,7 +125,7 @@ fn damage_at_the_end_is_refused_where_the_commit_was_acknowledged() {
 }
 
 #[test]
-fn verify_lists_every_damage() {
+fn fault_d6_verify_lists_every_damage() {
     let disk = new_disk();
     let (log, places) = log_with(&disk, small_segments(), 30);
     let head = log.head();

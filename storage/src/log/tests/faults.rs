@@ -42,7 +42,7 @@ fn recovers(disk: &SimDisk, acked: u64, context: &str) -> u64 {
 }
 
 #[test]
-fn after_a_power_cut_the_log_holds_what_was_acknowledged_or_one_more() {
+fn fault_d1_d2_after_a_power_cut_the_log_holds_what_was_acknowledged_or_one_more() {
     let (mut more, mut cut) = (0, 0);
     loop {
         let disk = new_disk();
@@ -59,11 +59,13 @@ fn after_a_power_cut_the_log_holds_what_was_acknowledged_or_one_more() {
             break;
         }
     }
+    println!("D1, D2: {cut} power cuts, {} images of the log, seeds by cut and variant", cut * VARIANTS);
     assert!(cut > 2 * COMMITS && more > 0, "{cut} cuts, {more} commits in doubt survived");
 }
 
 #[test]
-fn a_power_cut_during_recovery_loses_nothing() {
+fn fault_d1_a_power_cut_during_recovery_loses_nothing() {
+    let mut images = 0;
     for stop in [3, 7, 12, 20, 27, 33, 40] {
         let disk = new_disk();
         disk.cut_power_after(disk.operations() + stop);
@@ -76,16 +78,18 @@ fn a_power_cut_during_recovery_loses_nothing() {
                 let done = open(&again, small_segments()).is_ok();
                 let context = format!("cuts after {stop}, variant {seed}, and {cut} of recovery");
                 recovers(&again.crash_image(seed + cut), acked, &context);
+                images += 1;
                 if done {
                     break;
                 }
             }
         }
     }
+    println!("D1: {images} images of power cuts during recovery, seeds by variant and cut");
 }
 
 #[test]
-fn any_call_that_fails_gives_an_error_and_loses_nothing() {
+fn fault_d14_d15_any_call_that_fails_gives_an_error_and_loses_nothing() {
     let mut faults = Vec::new();
     for kind in [ErrorKind::Other, ErrorKind::StorageFull] {
         for forever in [false, true] {
@@ -111,12 +115,13 @@ fn any_call_that_fails_gives_an_error_and_loses_nothing() {
             disk.clear_fault();
             recovers(&disk, acked, &context);
         }
+        println!("D14, D15: {fired} calls failed one by one: {fault:?}");
         assert!(fired > 40, "only {fired} faults");
     }
 }
 
 #[test]
-fn after_a_failed_sync_nothing_is_acknowledged_until_reopening() {
+fn fault_d13_after_a_failed_sync_nothing_is_acknowledged_until_reopening() {
     let healthy = new_disk();
     assert_eq!(workload(&healthy).0, COMMITS);
     let syncs: Vec<u64> = (1..)
@@ -124,6 +129,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_reopening() {
         .filter(|(_, (op, path))| *op == DiskOp::Sync && path.starts_with(dir()))
         .map(|(n, _)| n)
         .collect();
+    println!("D13: {} syncs failed one by one", syncs.len());
     for operation in syncs {
         let disk = new_disk();
         disk.set_fault(Fault { operation, kind: ErrorKind::Other, forever: false, takes_effect: false });
@@ -144,7 +150,7 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_reopening() {
 }
 
 #[test]
-fn a_new_segment_is_durable_by_name_before_a_frame_is_acknowledged() {
+fn fault_d20_a_new_segment_is_durable_by_name_before_a_frame_is_acknowledged() {
     let disk = new_disk();
     let (log, places) = log_with(&disk, small_segments(), 20);
     let trace = disk.trace();

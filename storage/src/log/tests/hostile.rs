@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn fault_h6_any_bytes_as_a_segment(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         survive(bytes.clone());
         let mut headed = whole_log()[..segment::END].to_vec();
         headed.extend_from_slice(&bytes);
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn a_log_with_changed_bytes(
+    fn fault_h6_a_log_with_changed_bytes(
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -75,7 +75,7 @@ proptest! {
     }
 
     #[test]
-    fn any_body_behind_right_checksums(
+    fn fault_h6_any_body_behind_right_checksums(
         body in prop::collection::vec(prop_oneof![3 => 0u8..4, 1 => any::<u8>()], 0..200),
         sections in 0u32..3,
         blocks in prop_oneof![4 => 0u32..3, 1 => any::<u32>()],
@@ -86,7 +86,7 @@ proptest! {
 }
 
 #[test]
-fn absurd_lengths_and_counts_are_refused() {
+fn fault_h6_absurd_lengths_and_counts_are_refused() {
     for length in [0, 1, 119, layout::FRAME_BYTES_MAX, layout::FRAME_BYTES_MAX + 1, u64::MAX - 31, u64::MAX] {
         let mut bytes = framed(b"", 0, 0, false);
         FramePrefix { segment: 1, length, sequence: 1 }.encode(&mut bytes[segment::END..], STORE);

@@ -20,7 +20,7 @@ fn try_write(
 }
 
 #[test]
-fn any_call_that_fails_is_an_error_and_leaves_nothing() {
+fn fault_d15_any_call_that_fails_in_a_run_is_an_error_and_leaves_nothing() {
     let (schema, rows) = sorted();
     for format in FORMATS {
         for (forever, takes_effect) in [(false, false), (false, true), (true, false)] {
@@ -44,13 +44,14 @@ fn any_call_that_fails_is_an_error_and_leaves_nothing() {
                 let reader = open(&disk, &dir, &meta).expect("open");
                 assert_eq!(read_all(&reader, &schema).expect("rows"), rows);
             }
+            println!("D15: {} calls failed one by one while a run was written, {format:?}", n - 1);
             assert!(n > 8, "{n} operations");
         }
     }
 }
 
 #[test]
-fn a_run_that_was_reported_survives_a_power_cut_and_another_does_no_harm() {
+fn fault_d20_a_run_that_was_reported_survives_a_power_cut_and_another_does_no_harm() {
     let (schema, rows) = sorted();
     for format in FORMATS {
         let mut n = 0;

@@ -37,7 +37,7 @@ fn assert_damaged<T: std::fmt::Debug>(result: Result<T, RunError>, file: &Path, 
 }
 
 #[test]
-fn a_flipped_byte_is_never_read_and_is_named() {
+fn fault_d9_a_flipped_byte_of_a_run_is_never_read_and_is_named() {
     let mut refused = 0;
     for format in FORMATS {
         let (disk, dir, meta, schema, rows) = run(format, 24_000);
@@ -67,6 +67,7 @@ fn a_flipped_byte_is_never_read_and_is_named() {
             }
         }
     }
+    println!("D9: 300 flipped bits of runs, seed 7; {refused} of 300 reads of one column met them");
     assert!(refused > 50 && refused < 290, "{refused}");
 }
 
@@ -94,10 +95,11 @@ fn a_column_that_is_read_alone_is_checked_from_end_to_end() {
 }
 
 #[test]
-fn a_flipped_byte_of_the_sidecar_is_refused() {
+fn fault_d9_a_flipped_byte_of_the_sidecar_is_refused() {
     let (disk, dir, meta, _, _) = run(RunFormat::Parquet, 300);
     let path = dir.join(meta.sidecar_name());
     let bytes = disk.peek(&path).expect("the sidecar");
+    println!("D9: a bit of each of {} bytes of a sidecar", bytes.len());
     for at in 0..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[at] ^= 4;
@@ -107,7 +109,7 @@ fn a_flipped_byte_of_the_sidecar_is_refused() {
 }
 
 #[test]
-fn short_long_missing_and_exchanged_files_are_refused() {
+fn fault_d9_short_long_missing_and_exchanged_runs_are_refused() {
     for format in FORMATS {
         let (disk, dir, meta, schema, rows) = run(format, 24_000);
         let data = dir.join(meta.file_name());
