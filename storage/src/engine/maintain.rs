@@ -12,8 +12,8 @@ use crate::schema::TableMeta;
 use crate::time::CommitSeq;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -175,7 +175,12 @@ impl Shared {
         }
         // A flush gives up the very batches that it wrote: put into another meanwhile, their events would be
         // in a run and in memory.
-        let _manifest = locked(&self.manifest);
+        let _manifest = match self.manifest.try_lock() {
+            Ok(manifest) => manifest,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Commits go on beside a flush or a rebuild: these batches wait for the next round.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
         for (id, table) in &self.view().tables {
             let from = small_tail(&table.memory);
             if table.memory.len() - from < 2 {
