@@ -11,6 +11,7 @@ use crate::plan::{BATCH, Plan};
 use asofdb::intake::KafkaMessages;
 use asofdb::source::KafkaOptions;
 use asofdb::{IntakeOptions, Store};
+use asofdb_storage::engine::OpenMode;
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
@@ -202,7 +203,8 @@ pub fn intake(plan: &Plan, topic: &str, teller: &Teller) -> Outcome<()> {
 /// Compares answers, and counts by partition and offset, and by operation id.
 pub fn check(plan: &Plan, _topic: &str, teller: &Teller) -> Outcome<()> {
     check_store(&store_path(plan), &plan.dir().join("probes.ndjson"), "from the broker", teller)?;
-    let store = Store::open_read(store_path(plan))?;
+    // Counting different numbers takes memory for all of them.
+    let store = Store::open_within(store_path(plan), OpenMode::Read, "4GiB".parse()?)?;
     let ask = |sql: &str| -> Outcome<Vec<i64>> {
         let rows = store.sql(sql)?;
         let mut cells = Vec::new();

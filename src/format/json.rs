@@ -82,6 +82,15 @@ pub fn message_text(bytes: &[u8]) -> Result<&str, JsonError> {
         .map_err(|e| JsonError { what: "the message is not UTF-8", at: e.valid_up_to() })
 }
 
+/// The text of a message's value; `None` if it has none, or null.
+///
+/// # Errors
+/// If the bytes are not UTF-8.
+pub fn value_text(value: Option<&[u8]>) -> Result<Option<&str>, JsonError> {
+    let text = value.map(message_text).transpose()?;
+    Ok(text.filter(|text| text.trim_ascii() != "null"))
+}
+
 /// The one value a text consists of.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use super::options::{FormatOptions, OpWord};
 use super::rows::{Row, Rows};
 use super::scratch::{Scratch, ScratchBuffer};
 use super::time_text::{self, TimeText};
-use crate::change::{Change, Decoded, Message, Sink, SourceRef, Times, Token};
+use crate::change::{Change, Message, Sink, SourceRef, Times, Token};
 use asofdb_storage::event::Op;
 use asofdb_storage::recycle;
 use std::ops::Range;
@@ -44,14 +44,8 @@ impl Ogg {
         let Lists { outer, members, key } = std::mem::take(lists);
         let mut lists_now = Lists { outer: recycle(outer), members: recycle(members), key: recycle(key) };
         let mut reader = Reader { options, message, scratch: &mut scratch, rows: &mut rows_now };
-        match reader.read(&mut lists_now) {
-            _ if scratch.overflowed() => {
-                sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
-            }
-            Ok(Some(kind)) => sink(Decoded::Ignored(kind)),
-            Ok(None) => rows_now.hand_out(message, sink),
-            Err(reject) => sink(Decoded::Quarantine(reject.fault())),
-        }
+        let read = reader.read(&mut lists_now);
+        rows_now.finish(read, scratch.overflowed(), message, sink);
         let Lists { outer, members, key } = lists_now;
         *lists = Lists { outer: recycle(outer), members: recycle(members), key: recycle(key) };
         *rows = rows_now.recycled();
@@ -75,13 +69,9 @@ struct Reader<'r, 'a> {
 
 impl<'a> Reader<'_, 'a> {
     fn read(&mut self, lists: &mut Lists<'a>) -> Result<Option<&'static str>, Reject> {
-        let text = match self.message.value {
-            Some(value) => json::message_text(value)?,
-            None => "null",
-        };
-        if text.trim_ascii() == "null" {
+        let Some(text) = json::value_text(self.message.value)? else {
             return Ok(Some(super::TOMBSTONE_WITHOUT_KEY));
-        }
+        };
         json::members(text, &mut lists.outer)?;
         let Some(code) = self.text(&lists.outer, "op_type") else {
             return Err(Reject::new("there is no operation (`op_type`)")

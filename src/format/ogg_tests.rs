@@ -1,4 +1,5 @@
 use super::*;
+use crate::change::Decoded;
 use crate::format::options::parse_op_map;
 use crate::format::plain_json::tests::shown;
 

@@ -107,6 +107,24 @@ impl<'a> Rows<'a> {
         sink(Decoded::Changes(&changes));
     }
 
+    /// Hands over what reading a message came to: rows, something that is none, or why it cannot be taken.
+    pub fn finish(
+        &self,
+        read: Result<Option<&'static str>, Reject>,
+        overflowed: bool,
+        message: &Message<'_>,
+        sink: &mut Sink<'_>,
+    ) {
+        match read {
+            _ if overflowed => {
+                sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
+            }
+            Ok(Some(kind)) => sink(Decoded::Ignored(kind)),
+            Ok(None) => self.hand_out(message, sink),
+            Err(reject) => sink(Decoded::Quarantine(reject.fault())),
+        }
+    }
+
     fn change<'c>(&'c self, draft: &'c Draft<'a>, message: &Message<'c>) -> Change<'c> {
         let columns = |range: &Range<usize>| self.columns.get(range.clone()).unwrap_or(&[]);
         let row = &draft.row;

@@ -8,7 +8,7 @@ use super::options::{FormatOptions, OpWord};
 use super::rows::{Row, Rows};
 use super::scratch::{Scratch, ScratchBuffer};
 use super::time_text::{self, TimeText};
-use crate::change::{Change, Column, Decoded, Message, Sink, SourceRef, Times, Token};
+use crate::change::{Change, Column, Message, Sink, SourceRef, Times, Token};
 use asofdb_storage::event::Op;
 use asofdb_storage::recycle;
 use std::ops::Range;
@@ -53,14 +53,8 @@ impl Striim {
         let mut rows_now = std::mem::take(rows).recycled();
         let mut lists_now = std::mem::take(lists).recycled();
         let mut reader = Reader { options, message, scratch: &mut scratch, rows: &mut rows_now };
-        match reader.read(&mut lists_now) {
-            _ if scratch.overflowed() => {
-                sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
-            }
-            Ok(Some(kind)) => sink(Decoded::Ignored(kind)),
-            Ok(None) => rows_now.hand_out(message, sink),
-            Err(reject) => sink(Decoded::Quarantine(reject.fault())),
-        }
+        let read = reader.read(&mut lists_now);
+        rows_now.finish(read, scratch.overflowed(), message, sink);
         *lists = lists_now.recycled();
         *rows = rows_now.recycled();
     }
@@ -85,13 +79,9 @@ struct Reader<'r, 'a> {
 
 impl<'a> Reader<'_, 'a> {
     fn read(&mut self, lists: &mut Lists<'a>) -> Result<Option<&'static str>, Reject> {
-        let text = match self.message.value {
-            Some(value) => json::message_text(value)?,
-            None => "null",
-        };
-        if text.trim_ascii() == "null" {
+        let Some(text) = json::value_text(self.message.value)? else {
             return Ok(Some(super::TOMBSTONE_WITHOUT_KEY));
-        }
+        };
         let Lists { outer, metadata, members } = lists;
         json::members(text, outer)?;
         let found = outer.iter().find(|m| m.name.text == "metadata");

@@ -500,17 +500,10 @@ impl Batcher<'_> {
                     Refusal::new("an event with this operation id and other content is stored already")
                         .hint("operation ids must be unique; see history() for the stored event");
                 let place = Place {
-                    number: 0,
-                    stream: &h.stream,
-                    stream_generation: 0,
-                    origin: "",
-                    origin_generation: 0,
-                    position: h.position,
                     file: &h.file,
                     line: h.line,
-                    byte: 0,
                     raw: &h.raw,
-                    record: None,
+                    ..Place::in_stream(&h.stream, h.position)
                 };
                 self.put_aside(&place, h.origin, name.as_deref(), refusal)?;
             } else if !h.kept.is_empty() {

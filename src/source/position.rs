@@ -39,6 +39,23 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
+    /// A place in a stream of one part, which is no file; without the message.
+    pub fn in_stream(stream: &'a str, position: u64) -> Place<'a> {
+        Place {
+            number: 0,
+            stream,
+            stream_generation: 0,
+            origin: "",
+            origin_generation: 0,
+            position,
+            file: "",
+            line: 0,
+            byte: 0,
+            raw: &[],
+            record: None,
+        }
+    }
+
     /// The message as it is kept: as it came, or a record of a topic as a line of a dump.
     pub fn kept(&self) -> Cow<'a, [u8]> {
         match &self.record {

@@ -64,8 +64,9 @@ produce() {
     tool kafka.tools.ConsoleProducer --bootstrap-server "127.0.0.1:$port" --topic rows \
         --property parse.key=true --property "key.separator=$(printf '\t')"
 }
-produce <"$work/messages.tsv" || { tail -5 "$work/tools.log"; die "messages cannot be produced"; }
-say "$messages messages in 4 partitions, seed $seed"
+half=$((messages / 2))
+head -n "$half" "$work/messages.tsv" | produce || { tail -5 "$work/tools.log"; die "messages cannot be produced"; }
+say "$half messages in 4 partitions, seed $seed"
 
 store=$work/s.asof
 ingest=("$asof" ingest "$store" -b "127.0.0.1:$port" -t rows --table t --format json --key id --op o
@@ -81,8 +82,10 @@ whole() {
     done <"$work/parts"
 }
 
+# With little read ahead, the broker is needed to the end.
+slowly=(-X queued.min.messages=50 -X fetch.message.max.bytes=2000 --batch 20)
 for round in $(seq "$kills"); do
-    "${ingest[@]}" --batch 40 &
+    "${ingest[@]}" "${slowly[@]}" &
     child=$!
     sleep "$((RANDOM % 2)).$((RANDOM % 9))$((RANDOM % 10))"
     kill -9 "$child" 2>/dev/null || true
@@ -93,20 +96,27 @@ for round in $(seq "$kills"); do
 done
 say "$kills kills: $(ask "SELECT count(*) FROM history('t')") events, each once"
 
-# Both are there at once: the first is stopped while it holds the store.
-"${ingest[@]}" --batch 100 &
+# Whoever takes standard input holds the store until that ends.
+mkfifo "$work/input"
+"$asof" ingest "$store" - --table other --key id --format json --quiet <"$work/input" &
 child=$!
+exec 9>"$work/input"
 for _ in $(seq 200); do
     grep -qsw "$child" "$store/LOCK" && break
-    sleep 0.02
+    sleep 0.05
 done
-sleep 0.2
-kill -STOP "$child" || die "the intake was over before a second one began: take more messages"
 code=0
 "${ingest[@]}" 2>"$work/refused" || code=$?
 [ "$code" = 3 ] && grep -q "$child" "$work/refused" || { cat "$work/refused"; die "a second instance left with $code"; }
 say "a second instance is refused: $(head -1 "$work/refused")"
-kill -CONT "$child"
+exec 9>&-
+wait "$child" || die "the first instance left with $?"
+child=
+
+tail -n +$((half + 1)) "$work/messages.tsv" | produce || die "more messages cannot be produced"
+"${ingest[@]}" "${slowly[@]}" &
+child=$!
+sleep 0.5
 code=0
 kill -TERM "$child" 2>/dev/null || true
 wait "$child" || code=$?
@@ -116,10 +126,11 @@ whole "after SIGTERM"
 
 # The broker is killed while messages are taken, and comes back.
 before=$(ask "SELECT count(*) FROM history('t')")
-"${ingest[@]}" --batch 20 &
+"${ingest[@]}" "${slowly[@]}" &
 child=$!
 sleep 0.4
 "$here/broker.sh" kill "$broker"
+kill -0 "$child" 2>/dev/null || die "all was taken before the broker was killed: take more messages"
 away=$SECONDS
 sleep "$outage"
 ask "SELECT count(*) FROM t" >/dev/null || die "no question is answered while the broker is away"

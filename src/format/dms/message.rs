@@ -1,7 +1,7 @@
 //! JSON messages: the row in `data`, all else in `metadata`. NULLs are not sent.
 
 use super::OLD;
-use crate::change::{Change, Decoded, Message, Sink, SourceRef, Times};
+use crate::change::{Change, Message, Sink, SourceRef, Times};
 use crate::format::block::{Block, table_name};
 use crate::format::fields::{Reject, columns, shortened, untyped_cell};
 use crate::format::json::{self, Member, Raw, RawText};
@@ -51,14 +51,8 @@ impl Dms {
         let mut rows_now = std::mem::take(rows).recycled();
         let mut lists_now = std::mem::take(lists).recycled();
         let mut reader = Reader { options, message, scratch: &mut scratch, rows: &mut rows_now };
-        match reader.read(&mut lists_now) {
-            _ if scratch.overflowed() => {
-                sink(Decoded::Quarantine(Reject::new("the message needs more room than it should").fault()));
-            }
-            Ok(Some(kind)) => sink(Decoded::Ignored(kind)),
-            Ok(None) => rows_now.hand_out(message, sink),
-            Err(reject) => sink(Decoded::Quarantine(reject.fault())),
-        }
+        let read = reader.read(&mut lists_now);
+        rows_now.finish(read, scratch.overflowed(), message, sink);
         (*rows, *lists) = (rows_now.recycled(), lists_now.recycled());
     }
 }
@@ -81,13 +75,9 @@ struct Reader<'r, 'a> {
 
 impl<'a> Reader<'_, 'a> {
     fn read(&mut self, lists: &mut Lists<'a>) -> Result<Option<&'static str>, Reject> {
-        let text = match self.message.value {
-            Some(value) => json::message_text(value)?,
-            None => "null",
-        };
-        if text.trim_ascii() == "null" {
+        let Some(text) = json::value_text(self.message.value)? else {
             return Ok(Some(crate::format::TOMBSTONE_WITHOUT_KEY));
-        }
+        };
         json::members(text, &mut lists.outer)?;
         let Lists { outer, metadata, .. } = lists;
         if object(outer, "metadata", 0, metadata)?.is_none() {

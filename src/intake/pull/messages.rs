@@ -235,7 +235,7 @@ impl PullMessages {
         p.key.extend(self.key.iter().map(|i| p.columns[*i]));
         let mut scratch = scratch.scratch(ROW_BYTES);
         let message = crate::change::Message { position: self.next, ..Default::default() };
-        let place = place(&self.stream, self.next);
+        let place = Place::in_stream(&self.stream, self.next);
         let made =
             declare::plain_change(options, &message, &p.columns, &mut p.image, &mut p.ties, &mut scratch);
         let decoded = match made {
@@ -287,7 +287,7 @@ impl PullMessages {
         change.times.connector = Some(at);
         change.declared.valid_from = time.filter(|_| self.options.valid.is_some());
         change.declared.system = time.filter(|_| self.options.system.is_some());
-        take(&place(&self.stream, self.next), Decoded::Changes(&[change]))?;
+        take(&Place::in_stream(&self.stream, self.next), Decoded::Changes(&[change]))?;
         self.next += 1;
         Ok(())
     }
@@ -301,22 +301,6 @@ impl<'a> Parts<'a> {
             key: recycle(self.key),
             ties: recycle(self.ties),
         }
-    }
-}
-
-fn place(stream: &str, position: u64) -> Place<'_> {
-    Place {
-        number: 0,
-        stream,
-        stream_generation: 0,
-        origin: "",
-        origin_generation: 0,
-        position,
-        file: "",
-        line: 0,
-        byte: 0,
-        raw: b"",
-        record: None,
     }
 }
 

@@ -130,19 +130,12 @@ impl Partition {
             self.blocked = Some(error.hint(unready.hint));
             return Taken::Waits;
         }
+        // The generation of the stream is known to the intake, which adds it.
         let place = Place {
             number: self.place,
-            stream: &self.stream,
-            // The generation of the stream is known to the intake, which adds it.
-            stream_generation: 0,
-            origin: "",
-            origin_generation: 0,
-            position: offset,
-            file: "",
-            line: 0,
-            byte: 0,
             raw: record.value.unwrap_or(&[]),
             record: Some(record),
+            ..Place::in_stream(&self.stream, offset)
         };
         self.next = offset.saturating_add(1);
         self.digest = digest(&record);
