@@ -181,6 +181,7 @@ fn axis<'a>(
 }
 
 /// The instant that a cell is as a time of the source's own; `None` if it is none.
+#[cfg(feature = "pull")]
 pub fn instant_of(column: &TimeColumn, options: &FormatOptions, cell: &Cell<'_>) -> Option<i64> {
     let time = axis_of(column, "time", options, cell).ok()?;
     (time.axis == AxisType::Instant).then_some(time.value)

@@ -30,6 +30,7 @@ pub struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// A record without anything.
+    #[cfg(feature = "kafka")]
     pub(super) fn of_topic(topic: &'a str) -> Record<'a> {
         Record { topic, partition: 0, offset: 0, time: None, key: None, value: None, headers: &[] }
     }

@@ -2,6 +2,8 @@
 //! begins where the store is. Of librdkafka only `assign` is used, once a client; its group is never
 //! committed to.
 
+#![cfg_attr(not(feature = "kafka"), allow(dead_code, reason = "it serves the reader, which is not built"))]
+
 #[cfg(feature = "kafka")]
 mod client;
 mod options;
