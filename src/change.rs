@@ -171,6 +171,18 @@ pub struct SourceRef<'a> {
     pub table: Option<&'a str>,
 }
 
+impl<'a> SourceRef<'a> {
+    /// A table by its name within `schema.`, or `database.schema.`, or neither.
+    pub(crate) fn of_dotted(table: &'a str) -> SourceRef<'a> {
+        let (space, name) = table.rsplit_once('.').map_or((None, table), |(s, t)| (Some(s), t));
+        let (db, schema) = match space.and_then(|s| s.split_once('.')) {
+            Some((db, schema)) => (Some(db), Some(schema)),
+            None => (None, space),
+        };
+        SourceRef { server: None, db, schema, table: Some(name) }
+    }
+}
+
 /// A header of a Kafka record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {

@@ -88,7 +88,7 @@ impl<'a> Reader<'_, 'a> {
         let mut change = Change::new(op);
         change.full = op != Op::Update;
         change.table = Some(table);
-        change.source = source(table);
+        change.source = SourceRef::of_dotted(table);
         change.snapshot = op == Op::Read;
         change.times = Times {
             source: self.time(&lists.outer, "op_ts"),
@@ -227,16 +227,6 @@ fn operation(options: &FormatOptions, code: &str) -> Result<Op, Reject> {
         _ => Err(Reject::new(format!("unknown operation `{}`", shortened(code)))
             .hint("GoldenGate's are I, U, D and T; --op-map says what others mean")),
     }
-}
-
-/// `schema.table`, or `container.schema.table`.
-fn source(table: &str) -> SourceRef<'_> {
-    let (space, name) = table.rsplit_once('.').map_or((None, table), |(s, t)| (Some(s), t));
-    let (db, schema) = match space.and_then(|s| s.split_once('.')) {
-        Some((db, schema)) => (Some(db), Some(schema)),
-        None => (None, space),
-    };
-    SourceRef { server: None, db, schema, table: Some(name) }
 }
 
 /// Drops flags, and columns that are flagged as not sent (`includeIsMissingFields`).

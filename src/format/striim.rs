@@ -106,7 +106,7 @@ impl<'a> Reader<'_, 'a> {
         let mut change = Change::new(op);
         change.full = op != Op::Update;
         change.table = Some(table);
-        change.source = source(table);
+        change.source = SourceRef::of_dotted(table);
         change.times =
             Times { source: self.time(metadata), connector: None, broker: self.message.broker_time };
         change.transaction_id = self.text(metadata, "TxnID").filter(|x| !x.is_empty());
@@ -232,16 +232,6 @@ fn operation(options: &FormatOptions, code: &str) -> Result<Op, Reject> {
         _ => Err(Reject::new(format!("unknown operation `{}`", shortened(code)))
             .hint("Striim's are INSERT, UPDATE and DELETE; --op-map says what others mean")),
     }
-}
-
-/// `schema.table`, or `database.schema.table`.
-fn source(table: &str) -> SourceRef<'_> {
-    let (space, name) = table.rsplit_once('.').map_or((None, table), |(s, t)| (Some(s), t));
-    let (db, schema) = match space.and_then(|s| s.split_once('.')) {
-        Some((db, schema)) => (Some(db), Some(schema)),
-        None => (None, space),
-    };
-    SourceRef { server: None, db, schema, table: Some(name) }
 }
 
 #[cfg(test)]

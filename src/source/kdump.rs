@@ -29,12 +29,6 @@ pub struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// A record without anything.
-    #[cfg(feature = "kafka")]
-    pub(super) fn of_topic(topic: &'a str) -> Record<'a> {
-        Record { topic, partition: 0, offset: 0, time: None, key: None, value: None, headers: &[] }
-    }
-
     /// The message that the record is.
     pub fn message(&self) -> Message<'a> {
         Message {

@@ -16,8 +16,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the brokers are waited for when reading begins, unless it is said.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one request may take.
 const REQUEST: Duration = Duration::from_secs(5);
 /// How long a client is served after its partitions were taken away, before it is dropped: librdkafka
@@ -215,7 +213,7 @@ impl Client {
         what: &str,
         ask: &dyn Fn(&Client) -> Result<T, Refusal>,
     ) -> Result<T> {
-        let patience = options.patience.unwrap_or(PATIENCE);
+        let patience = options.waits();
         let from = Instant::now();
         loop {
             let refusal = match ask(self) {

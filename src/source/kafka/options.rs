@@ -79,6 +79,9 @@ impl fmt::Debug for KafkaOptions {
     }
 }
 
+/// How long the brokers are waited for when reading begins, unless it is said.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Properties that would break what the store promises, and why.
 const REFUSED: [(&str, &[&str], &str); 4] = [
     ("enable.auto.commit", &["false"], "offsets are stored in the store, in the commit of their messages"),
@@ -179,6 +182,11 @@ impl KafkaOptions {
             self.set(name, value, variable).map_err(|e| e.at(&format!("{file}, line {i}")))?;
         }
         Ok(())
+    }
+
+    /// How long to wait for the brokers.
+    pub(super) fn waits(&self) -> Duration {
+        self.patience.unwrap_or(PATIENCE)
     }
 
     /// Whether a property is set.

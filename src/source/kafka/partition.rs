@@ -109,16 +109,8 @@ impl Partition {
         if let Some(all) = m.headers() {
             headers.extend(all.iter().map(|h| Header { name: h.key, value: h.value.unwrap_or(&[]) }));
         }
-        let offset = u64::try_from(m.offset()).unwrap_or(0);
-        let record = Record {
-            topic: m.topic(),
-            partition: u32::try_from(self.number).unwrap_or(0),
-            offset,
-            time: m.timestamp().to_millis().filter(|t| *t >= 0).and_then(|t| t.checked_mul(1_000)),
-            key: m.key(),
-            value: m.payload(),
-            headers,
-        };
+        let record = record_of(m, headers);
+        let offset = record.offset;
         if let Err(reason) = self.ready(&record, formats) {
             self.blocked = reason;
             return Taken::Waits;
@@ -178,8 +170,7 @@ impl Partition {
 
     /// Learns the format from a message that comes after some that say nothing of it.
     pub fn learn(&mut self, m: &impl Message, formats: &mut Formats<'_>) {
-        let record = Record { value: m.payload(), key: m.key(), ..Record::of_topic(m.topic()) };
-        if let Err(Some(reason)) = self.ready(&record, formats) {
+        if let Err(Some(reason)) = self.ready(&record_of(m, &[]), formats) {
             self.blocked = Some(reason);
         }
     }
@@ -209,13 +200,31 @@ impl Partition {
             stream: self.stream.clone(),
             stream_generation: self.generation,
             next: self.next,
-            digest: format!("{:016x}", self.digest),
+            digest: digits(self.digest),
             end: Some(self.end.max(self.next)),
             reading,
             state: self.decoder.as_ref().and_then(Decoder::state),
             ..SourcePosition::default()
         })
     }
+}
+
+/// The record that a message is.
+pub(super) fn record_of<'m>(m: &'m impl Message, headers: &'m [Header<'m>]) -> Record<'m> {
+    Record {
+        topic: m.topic(),
+        partition: u32::try_from(m.partition()).unwrap_or(0),
+        offset: u64::try_from(m.offset()).unwrap_or(0),
+        time: m.timestamp().to_millis().filter(|t| *t >= 0).and_then(|t| t.checked_mul(1_000)),
+        key: m.key(),
+        value: m.payload(),
+        headers,
+    }
+}
+
+/// A digest as it is stored.
+pub(super) fn digits(digest: u64) -> String {
+    format!("{digest:016x}")
 }
 
 /// A digest of a message, to know it again.

@@ -1,11 +1,10 @@
 //! Topics as messages: all partitions in turn, from where the store is.
 
 use super::super::PlacedSink;
-use super::super::kdump::Record;
 use super::super::position::{SourceError, SourcePosition};
 use super::client::{Client, Marks, gap};
 use super::options::{KafkaOptions, Until};
-use super::partition::{Formats, Partition, Taken, digest};
+use super::partition::{Formats, Partition, Taken, digest, digits, record_of};
 use super::trouble::{Judgement, Watch, code_of, judge};
 use super::{Reach, Resume};
 use crate::error::{Error, ErrorKind, Result};
@@ -147,27 +146,17 @@ impl TopicReader {
 
     /// Reads the message before the next one of a partition and compares it with the one that was taken.
     fn look(&mut self, at: usize, expected: &str) -> Result<()> {
-        let patience = self.options.patience.unwrap_or(Duration::from_secs(30));
+        let patience = self.options.waits();
         let (from, part) = (Instant::now(), &mut self.parts[at]);
         loop {
             self.client.serve();
             match self.queues[at].poll(SILENCE) {
                 Some(Ok(m)) => {
-                    let record = Record {
-                        offset: u64::try_from(m.offset()).unwrap_or(0),
-                        time: m
-                            .timestamp()
-                            .to_millis()
-                            .filter(|t| *t >= 0)
-                            .and_then(|t| t.checked_mul(1_000)),
-                        key: m.key(),
-                        value: m.payload(),
-                        ..Record::of_topic(&part.topic)
-                    };
+                    let record = record_of(&m, &[]);
                     if record.offset >= part.next {
                         // Compaction took the one before away.
                         part.keep(m.detach());
-                    } else if format!("{:016x}", digest(&record)) != expected {
+                    } else if digits(digest(&record)) != expected {
                         let what = format!("its message at offset {} is not the one taken", record.offset);
                         self.starts[at].replaced = Some(what);
                     }
