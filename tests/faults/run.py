@@ -23,6 +23,7 @@ import disks  # noqa: E402, F401
 import processes  # noqa: E402, F401
 import questions  # noqa: E402, F401
 import secrets_kept  # noqa: E402, F401
+import soak  # noqa: E402, F401
 
 
 def main():
