@@ -187,6 +187,10 @@ class Workload:
             done = self.case.ok("ingest", store, self.file, *[o for o in self.options() if o != "--quiet"])
             expect(done.out.startswith("0 delivered"), f"a second run took something: {done}")
 
+    def commit_list(self, store):
+        """Number, instant and events of all commits: of what was acknowledged, nothing may ever be another."""
+        return self.case.ask(store, "SELECT __COMMIT_SEQ, __COMMIT_AT, events FROM commits()")
+
     def commits(self, store):
         return int(self.case.ask(store, "SELECT count(*) FROM commits()")[0][0])
 

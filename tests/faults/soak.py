@@ -126,6 +126,8 @@ class Soak:
         self.keys = 400 if case.long else 40
         self.until = time.monotonic() + seconds
         self.lock = threading.Lock()
+        # When it was known that all commits up to some are acknowledged.
+        self.floors = [(0.0, 0)]
         # All commits up to `planned` are in the model, all up to `floor` are acknowledged.
         self.planned, self.floor, self.files, self.seq = 0, 0, 0, 0
         self.failed = threading.Event()
@@ -158,9 +160,9 @@ class Soak:
             valid -= rng.randrange(1, 400_000)
         if rng.random() < 0.2:
             system -= rng.randrange(1, 400_000)
-        if earlier and rng.random() < 0.05:
+        if earlier and rng.random() < 0.08:
             twin = rng.choice(earlier)
-            key, valid, system = twin.key, twin.valid, twin.system
+            key, valid, system = twin.key, twin.valid, rng.choice((system, twin.system, twin.system - 1))
         cells = {}
         if op != "delete":
             for name in ("a", "b"):
@@ -215,6 +217,7 @@ class Soak:
             self.count("kills")
         with self.lock:
             self.floor = self.planned
+            self.floors.append((time.time(), self.floor))
         os.remove(path)
 
     def writer(self):
@@ -234,10 +237,10 @@ class Soak:
         expect(least <= seen <= self.planned, f"{name}: the newest commit is {seen}; {least} were seen, {self.planned} sent")
         return seen
 
-    def questions(self, rng, newest):
+    def questions(self, rng, newest, count):
         """Statements with what they must answer; both are made of the same random points."""
         asked = []
-        for _ in range(rng.randrange(2, 6)):
+        for _ in range(count):
             n = rng.randrange(max(1, newest - 50), newest + 1) if rng.random() < 0.7 else rng.randrange(1, newest + 1)
             some = rng.choice(self.model.of_commit[n])
             clauses, valid, system = f" FOR COMMIT AS OF {n}", None, None
@@ -289,10 +292,9 @@ class Soak:
 
     def script(self, rng, name, newest):
         """Statements, and what compares their answers. The newest state says itself at which commit it stands."""
-        now = f"SELECT c.n, {SHOWN.replace('n,', 'n,')} FROM (SELECT max(__COMMIT_SEQ) AS c FROM commits()) c LEFT JOIN w ON true"
-        now = now.replace("c.n, ", "c.c AS at, ")
+        now = f"SELECT c.c AS at, CAST(now() AS BIGINT) AS clock, {SHOWN} FROM (SELECT max(__COMMIT_SEQ) AS c FROM commits()) c LEFT JOIN w ON true"
         asked = [(now, None)]
-        for question in self.questions(rng, newest) if newest else []:
+        for question in self.questions(rng, newest, rng.randrange(30, 60) if name == "sql 2" else rng.randrange(2, 6)) if newest else []:
             asked += [question, (now, None)]
         text = "".join(f"SELECT {i} AS mark;\n{sql};\n" for i, (sql, _) in enumerate(asked))
         return asked, text
@@ -305,8 +307,9 @@ class Soak:
                 self.compare(name, sql, rows, wanted())
                 continue
             expect(rows and len({r["at"] for r in rows}) == 1, f"{name}: {sql}: {rows[:3]}")
-            newest = self.newest(rows[0]["at"] or 0, name, max(newest, floor))
-            found = [{k: v for k, v in r.items() if k != "at"} for r in rows if r["id"] is not None]
+            told = [f for t, f in self.floors if t + SLACK < rows[0]["clock"] / CLOCK_UNIT]
+            newest = self.newest(rows[0]["at"] or 0, name, max(newest, floor, *told))
+            found = [{k: v for k, v in r.items() if k not in ("at", "clock")} for r in rows if r["id"] is not None]
             self.compare(name, f"{sql} at {newest}", found, self.model.point(newest))
         return newest
 
@@ -335,28 +338,30 @@ class Soak:
 
     def follows(self):
         """`asof tail --follow`: each commit that changed something, whole, once and in order; killed now and then."""
-        rng, at = random.Random(f"{self.case.seed} tail"), 0
+        at = 0
         while self.floor == 0 and not self.over():
             time.sleep(0.05)
         while not self.over():
-            at = self.follow(at, time.monotonic() + rng.uniform(1, 8), None)
+            at = self.follow(at)
         if not self.failed.is_set():
             self.drained.wait(300)
-            at = self.follow(at, None, self.planned)
+            at = self.follow(at, self.planned)
             expect(self.unchanged(at, self.planned), f"tail: ended at {at} of {self.planned}")
 
     def unchanged(self, at, upto):
         """Whether the commits behind `at` changed nothing."""
         return not any(self.model.changes(n) for n in range(at + 1, upto + 1))
 
-    def follow(self, at, until, last):
-        """The last commit that was compared; ends at `until`, or when what there is up to `last` was written."""
-        args = ["tail", self.store, "w", "--from", str(at + 1)] + (["--follow"] if until else [])
+    def follow(self, at, last=None):
+        """The last commit that was compared. Ends when commits were that came after it began, or, with `last`, when
+        all there is up to that one was written."""
+        args = ["tail", self.store, "w", "--from", str(at + 1)] + ([] if last else ["--follow"])
+        with self.lock:
+            begun, planned = time.monotonic(), self.planned
         child = self.case.start(*args)
-        stopper = threading.Timer(max(0.1, until - time.monotonic()), child.kill) if until else None
-        if stopper:
-            stopper.start()
-        commit, rows = None, []
+        commit, rows, state = None, [], {"at": at}
+        if not last:
+            threading.Thread(target=self.stop_follower, args=(child, begun, planned, state)).start()
 
         def whole():
             if commit is None:
@@ -371,18 +376,27 @@ class Soak:
             value = json.loads(line)
             if value["_commit_version"] != commit:
                 at, commit, rows = whole(), value["_commit_version"], []
+                state["at"] = at
                 expect(at < commit <= self.planned, f"tail: commit {commit} after {at}")
             pad = value["pad"]
             shown_row = {"id": value["id"], "a": value["a"], "b": value["b"], "pad": pad and pad[-8:], "n": pad and len(pad)}
             rows.append({**shown_row, "type": value["_change_type"]})
         _, err = child.communicate(timeout=60)
-        if stopper:
-            stopper.cancel()
-        if until is None:
+        if last:
             expect(child.returncode == 0, f"tail: {child.returncode} {err!r}")
             return whole()
+        expect("late" not in state, f"tail --follow: {state}, {self.floor} commits are acknowledged")
         expect(child.returncode == -signal.SIGKILL, f"tail: {child.returncode} {err!r}")
         return at
+
+    def stop_follower(self, child, begun, planned, state):
+        """Kills a follower that has come to commits behind `planned`, or that never does."""
+        while state["at"] <= planned and not self.over() and child.poll() is None:
+            if time.monotonic() - begun > PATIENCE and self.floor > planned:
+                state["late"] = f"after {PATIENCE} s"
+                break
+            time.sleep(0.1)
+        child.kill()
 
     def run(self):
         self.drained = threading.Event()
@@ -415,6 +429,11 @@ class Soak:
             self.compare(f"the end, {again}", sql, rows, [r for k in self.model.keys(self.planned) for r in self.model.intervals(k, self.planned)])
         self.case.ok("verify", self.store, "--full")
 
+
+# Seconds after which a follower must show what others were told is stored.
+PATIENCE = 60
+# Seconds by which a statement's clock may be ahead of what it sees; units of that clock in a second.
+SLACK, CLOCK_UNIT = 0.5, 1e9
 
 AXES = ("__START_AT", "__END_AT", "__SYSTEM_START_AT", "__SYSTEM_END_AT")
 
