@@ -86,12 +86,13 @@ class Case:
         self.rng = random.Random(seed)
         self.environment = {k: v for k, v in os.environ.items() if k not in ("ASOF_STORE", "ASOF_LOG")}
         self.environment["NO_COLOR"] = "1"
+        self.children = []
 
     def path(self, *parts):
         return os.path.join(self.work, *parts)
 
     def start(self, *args, stdin=subprocess.DEVNULL, env=None, cwd=None, before=None, wrap=()):
-        return subprocess.Popen(
+        child = subprocess.Popen(
             [*wrap, self.asof, *args],
             stdin=stdin,
             stdout=subprocess.PIPE,
@@ -100,6 +101,15 @@ class Case:
             cwd=cwd or self.work,
             preexec_fn=before,
         )
+        self.children = [c for c in self.children if c.poll() is None] + [child]
+        return child
+
+    def end(self):
+        """Ends what a row that failed has left running."""
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
 
     def run(self, *args, timeout=600, **how):
         begun = time.monotonic()

@@ -60,6 +60,7 @@ def main():
             if not isinstance(e, common.Wrong):
                 traceback.print_exc()
             print(f"{name} FAILED (--seed {seed}): {what}: {e}", flush=True)
+        case.end()
         shutil.rmtree(directory, ignore_errors=True)
     if not options.work:
         shutil.rmtree(work, ignore_errors=True)
