@@ -2,10 +2,11 @@
 //! put something small in its place.
 
 use asofdb_storage::engine::{
-    Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanCounts, ScanRequest, ScanStream,
-    Snapshot, SortedPoints, Touch, Touching,
+    Bounds, Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanCounts, ScanRequest,
+    ScanStream, Snapshot, SortedPoints, Touch, Touching, Why,
 };
 use asofdb_storage::id::{ColumnId, TableId};
+use asofdb_storage::schema::TableSchema;
 use asofdb_storage::time::CommitSeq;
 use datafusion::arrow::array::RecordBatch;
 use std::fmt::Debug;
@@ -49,6 +50,15 @@ pub trait Reader: Debug + Send + Sync {
         projection: &[ColumnId],
         counts: &Arc<ScanCounts>,
     ) -> Result<SortedPoints, Error>;
+    /// Which events gave a column of a row its value.
+    fn why(
+        &self,
+        table: TableId,
+        key: &[u8],
+        column: ColumnId,
+        bounds: Bounds,
+        schema: &Arc<TableSchema>,
+    ) -> Result<Why, Error>;
     /// Up to `n - 1` ascending keys that divide a table into about equal parts.
     fn split_keys(&self, table: TableId, n: usize) -> Result<Vec<Vec<u8>>, Error>;
 }
@@ -108,6 +118,17 @@ impl Reader for Snapshot {
         counts: &Arc<ScanCounts>,
     ) -> Result<SortedPoints, Error> {
         Snapshot::sorted_points(self, table, projection, Some(counts))
+    }
+
+    fn why(
+        &self,
+        table: TableId,
+        key: &[u8],
+        column: ColumnId,
+        bounds: Bounds,
+        schema: &Arc<TableSchema>,
+    ) -> Result<Why, Error> {
+        Snapshot::why(self, table, key, column, bounds, schema)
     }
 
     fn split_keys(&self, table: TableId, n: usize) -> Result<Vec<Vec<u8>>, Error> {

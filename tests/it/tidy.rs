@@ -262,7 +262,9 @@ fn no_text_holds_an_unfinished_merge() {
     let mut faults = Vec::new();
     for (path, text) in files(&[".rs", ".md", ".toml", ".slt", ".py", ".sh", "run", "full", "databases"]) {
         for (i, line) in text.lines().enumerate() {
-            let mark = ["<<<<<<<", ">>>>>>>"].into_iter().find(|m| line.strip_prefix(m).is_some_and(|r| r.starts_with(' ')));
+            let mark = ["<<<<<<<", ">>>>>>>"]
+                .into_iter()
+                .find(|m| line.strip_prefix(m).is_some_and(|r| r.starts_with(' ')));
             faults.extend(mark.map(|_| format!("{path}:{}: {line}", i + 1)));
         }
     }

@@ -35,7 +35,8 @@ Environment: ASOF_STORE (the store where none is named), ASOF_LOG (info, debug),
 
 /// A bitemporal change store: what was it on Tuesday, and what did we think it was then?
 #[derive(Debug, Parser)]
-#[command(name = "asof", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(name = "asof", version, after_help = EXAMPLES)]
+#[command(override_usage = "asof [OPTIONS] [STORE]\n       asof [OPTIONS] <COMMAND>")]
 pub struct Cli {
     /// The command; without one the shell opens.
     #[command(subcommand)]

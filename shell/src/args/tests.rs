@@ -81,3 +81,31 @@ fn memory_is_a_size_for_every_command() {
         assert!(error.to_string().contains(why), "{error}");
     }
 }
+
+#[test]
+fn every_option_of_all_commands_may_stand_before_or_behind_the_command() {
+    let program = Cli::command();
+    let mut checked = 0;
+    for option in program.get_arguments().filter(|a| a.is_global_set()) {
+        let long = option.get_long().expect("an option without a long name");
+        let mut words = vec![format!("--{long}")];
+        words.extend(option.get_action().takes_values().then(|| "512MiB".to_owned()));
+        let mut forms = vec![words.join(" ")];
+        forms.extend(option.get_short().map(|short| format!("-{short}")));
+        for form in forms {
+            for line in [
+                format!("{form} sql s.asof q"),
+                format!("sql {form} s.asof q"),
+                format!("sql s.asof q {form}"),
+            ] {
+                let cli = parse(&line).unwrap_or_else(|e| panic!("{line}: {e}"));
+                assert!(matches!(cli.command, Some(Command::Sql(_))), "{line}");
+                let given = [("quiet", cli.quiet), ("json", cli.json), ("memory", cli.memory.is_some())];
+                let given: Vec<&str> = given.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+                assert_eq!(given, [long], "{line}");
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked >= 12, "{checked}");
+}

@@ -41,6 +41,9 @@ impl Manner {
 
 /// Runs a command.
 pub fn run(cli: Cli) -> Outcome {
+    if let (Some(store), Some(_)) = (&cli.store, &cli.command) {
+        return Err(store_before_command(store));
+    }
     let manner = Manner { quiet: cli.quiet, json: cli.json };
     if let Some(memory) = cli.memory {
         crate::store::set_memory(memory);
@@ -89,6 +92,12 @@ fn nothing_asked() -> Failure {
         .hint("asof demo            a first look, in seconds")
         .hint("asof STORE           opens the shell")
         .hint("asof --help          lists the commands")
+}
+
+/// A command takes its store behind its name.
+fn store_before_command(store: &Path) -> Failure {
+    Failure::usage(format!("'{}' stands before the command", store.display()))
+        .hint("a store stands behind it: asof sql STORE \"SELECT ...\"; options may stand before or behind")
 }
 
 /// A word that is no directory may have been meant as a command.

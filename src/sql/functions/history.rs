@@ -57,7 +57,7 @@ pub(crate) enum Pick {
 const TOUCHED_KEYS_MAX: usize = 100_000;
 
 /// What turning events into rows needs.
-struct Rows {
+pub(super) struct Rows {
     context: Arc<QueryContext>,
     meta: Arc<TableMeta>,
     table_schema: Arc<TableSchema>,
@@ -154,21 +154,22 @@ pub(crate) fn events(
 }
 
 fn fields(schema: &TableSchema, meta: &TableMeta) -> Vec<Field> {
-    let instant = axis_type(asofdb_storage::time::AxisType::Instant);
     let valid = axis_type(meta.valid_axis);
     let mut fields = column_fields(schema);
-    fields.extend(HISTORY_COLUMNS.iter().map(|name| {
-        let ty = match *name {
-            "_authored" => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
-            "__START_AT" | "_cdc_timestamp" => valid.clone(),
-            "_processed_at" | "__COMMIT_AT" => instant.clone(),
-            "_processed_date" => DataType::Date32,
-            "_position" | "__COMMIT_SEQ" => DataType::Int64,
-            _ => DataType::Utf8,
-        };
-        Field::new(*name, ty, true)
-    }));
+    fields.extend(HISTORY_COLUMNS.iter().map(|name| Field::new(*name, added_type(name, &valid), true)));
     fields
+}
+
+/// The type of a column that is not one of the table.
+fn added_type(name: &str, valid: &DataType) -> DataType {
+    match name {
+        "_authored" => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
+        "__START_AT" | "_cdc_timestamp" => valid.clone(),
+        "_processed_at" | "__COMMIT_AT" => axis_type(asofdb_storage::time::AxisType::Instant),
+        "_processed_date" => DataType::Date32,
+        "_position" | "__COMMIT_SEQ" => DataType::Int64,
+        _ => DataType::Utf8,
+    }
 }
 
 /// The typed view of a batch of events.
@@ -200,6 +201,21 @@ impl Rows {
         })
     }
 
+    /// For any of the added columns.
+    pub(super) fn of_all(
+        context: &Arc<QueryContext>,
+        meta: &Arc<TableMeta>,
+        table_schema: &Arc<TableSchema>,
+    ) -> Result<Rows> {
+        let asked = Asked { columns: Vec::new(), filters: Vec::new(), counts: Arc::default() };
+        Rows::new(context, meta, table_schema, &asked, false)
+    }
+
+    /// The type of an added column.
+    pub(super) fn type_of(&self, name: &str) -> DataType {
+        added_type(name, &axis_type(self.meta.valid_axis))
+    }
+
     fn convert(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let e = event_columns(batch)?;
         let width = self.table_schema.columns.len();
@@ -215,7 +231,7 @@ impl Rows {
     }
 
     /// A column that is not one of the table.
-    fn added(&self, name: &str, e: &EventColumns) -> ArrayRef {
+    pub(super) fn added(&self, name: &str, e: &EventColumns) -> ArrayRef {
         let n = e.len();
         let catalog = self.context.reader.catalog();
         let origin = |i: usize| catalog.origins.get(e.origin().value(i) as usize);

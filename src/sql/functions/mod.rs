@@ -9,6 +9,7 @@ mod keyed;
 mod period;
 mod spans;
 mod store;
+mod why;
 
 use super::bound::Evaluation;
 use super::context::QueryContext;
@@ -31,7 +32,7 @@ pub(crate) const TABLE_FUNCTIONS: [TableFunction; 17] = [
     TableFunction::new("changes", "'table', from_commit, to_commit"),
     TableFunction::new("belief_diff", "'table', system_time_a, system_time_b"),
     TableFunction::new("timeline", "'table', key..."),
-    TableFunction { name: "why", arguments: "", supported: false },
+    TableFunction::new("why", "'table', key..., 'column', valid, system"),
     TableFunction::new("quarantine", ""),
     TableFunction::new("sources", ""),
     TableFunction { name: "flows", arguments: "", supported: false },
@@ -103,6 +104,7 @@ impl Function {
             "changes" => changes::table(context, arguments),
             "belief_diff" => diff::table(context, arguments),
             "timeline" => keyed::timeline(context, arguments),
+            "why" => why::table(context, arguments),
             "quarantine" => store::quarantine(context, arguments),
             "sources" => store::sources(context, arguments),
             "commits" => store::commits(context, arguments),

@@ -7,13 +7,14 @@ use super::quarantine::Resolutions;
 use super::request::{
     Bounds, CommitRequest, PointRequest, Quarantined, ScanRequest, ScanStream, StoredEvent,
 };
-use super::scan::{ScanCounts, TableScan, Touch, Touching};
+use super::scan::{ScanCounts, TableScan, Touch, Touching, Why};
 use super::shared::{Components, Shared, locked};
 use super::shrink::Shrunk;
 use super::upkeep::{Status, VerifyReport};
 use super::verify::FullReport;
 use super::view::View;
 use crate::id::{ColumnId, TableId};
+use crate::schema::TableSchema;
 use crate::time::CommitSeq;
 use arrow::array::RecordBatch;
 use std::path::Path;
@@ -411,6 +412,23 @@ impl Snapshot {
         let projection: Vec<_> = schema.iter().flat_map(|s| &s.columns).map(|c| c.id).collect();
         let (found, rows) = self.points(table, &[PointRequest { key: key.to_vec(), bounds }], &projection)?;
         Ok((!found.is_empty()).then_some(rows))
+    }
+
+    /// Which events gave `column` of the row of `key` its value at a point, or why there is none. Bounds beyond
+    /// the pinned commit mean the pinned commit. What events wrote comes in the types of `schema`.
+    ///
+    /// # Errors
+    /// As [`Snapshot::points`]; `Invalid` for a table without a key.
+    pub fn why(
+        &self,
+        table: TableId,
+        key: &[u8],
+        column: ColumnId,
+        bounds: Bounds,
+        schema: &Arc<TableSchema>,
+    ) -> Result<Why, Error> {
+        let bounds = Bounds { commit: bounds.commit.min(self.view.commit), ..bounds };
+        TableScan::new(&self.view, table)?.why(key, column, &bounds, schema)
     }
 
     /// The stored events of some keys, each key's in rule B3 order. For intake.

@@ -40,7 +40,7 @@ pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,
     ScanStream, StoredEvent,
 };
-pub use scan::{ScanCounts, ScanFigures, Touch, Touching};
+pub use scan::{Cause, ScanCounts, ScanFigures, Touch, Touching, Why};
 pub use shared::Components;
 pub use shrink::Shrunk;
 pub use upkeep::{Status, TableStatus, VerifyReport};

@@ -64,6 +64,17 @@ impl<'a> KeyHistory<'a> {
         Candidates::of_key(self, 0, bound).next()
     }
 
+    /// The truncate, by its place in the list of the table, that ended what key 0 would have at `bound`;
+    /// `None` if it would have nothing without truncates either.
+    pub fn truncate_at(&self, bound: &Bound) -> Option<u32> {
+        let bare = Candidates { floor: i64::MIN, floor_range: (0, 0), ..Candidates::of_key(self, 0, bound) };
+        let ended = self.event(bare.into_iter().next()?);
+        let floor = Candidates::of_key(self, 0, bound);
+        let (start, end) = floor.floor_range;
+        let kills = |i: &usize| floor.counts(*i) && self.truncates()[*i].kills(ended, self.system_declared());
+        (start..end).rev().find(kills).map(|i| i as u32)
+    }
+
     /// Answers a point question about key 0: the deciding event, or `None` if there is no row; and in
     /// `out`, by the order of `columns`, who wrote each column. `out` is left alone if there is no
     /// row. Looks at no more events than the key and the keys it was moved from have.

@@ -18,3 +18,4 @@ mod session;
 mod shown;
 mod single;
 mod slt;
+mod why;

@@ -96,7 +96,7 @@ impl Histories {
     }
 
     /// The events of one key from all sources, in no particular order.
-    fn load_key(&self, groups: &mut Groups, key: &[u8]) -> Result<Vec<Event>, Error> {
+    pub fn load_key(&self, groups: &mut Groups, key: &[u8]) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
         let columns: Vec<&str> = self.columns.iter().map(String::as_str).collect();
         for source in &self.sources {

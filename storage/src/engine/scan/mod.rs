@@ -26,6 +26,7 @@ mod stored;
 mod tape;
 mod touched;
 mod values;
+mod why;
 
 pub(crate) use cast::{cast_batch, extend_batch};
 pub use counts::{ScanCounts, ScanFigures};
@@ -38,3 +39,4 @@ pub(crate) use points::{PointScan, SINGLE_KEYS};
 pub(crate) use source::{BatchIter, RowReader, SortedSource, Traits};
 pub(crate) use tape::Tapes;
 pub use touched::{Touch, Touching};
+pub use why::{Cause, Why};
