@@ -169,7 +169,7 @@ struct Wait {
 }
 
 impl Wait {
-    fn check(&mut self) -> Outcome {
+    fn check(&mut self, rows: Option<u64>) -> Outcome {
         if interrupt::count() > 0 {
             return Err(cancelled());
         }
@@ -181,15 +181,17 @@ impl Wait {
             )
             .hint("give it more time (--timeout, or .timeout in the shell), or narrow the question"));
         }
-        if self.progress && elapsed > PATIENCE {
-            terminal::err(&format!("\r\x1b[K{:.1} s ... Ctrl-C cancels", elapsed.as_secs_f64()));
+        if self.progress && elapsed > PATIENCE && !terminal::is_lent() {
+            let rows = rows.filter(|n| *n > 0).map(|n| format!(", {}", asofdb::count::of(n, "row")));
+            let (seconds, rows) = (elapsed.as_secs_f64(), rows.unwrap_or_default());
+            terminal::err(&format!("\r\x1b[K{seconds:.1} s{rows} ... Ctrl-C cancels"));
             self.shown = true;
         }
         Ok(())
     }
 
-    fn clear_line(&self) {
-        if self.shown {
+    fn clear_line(&mut self) {
+        if std::mem::take(&mut self.shown) {
             terminal::err("\r\x1b[K");
         }
     }
@@ -208,7 +210,7 @@ fn render(
     let mut rows = None;
     let write = |e: std::io::Error| Failure::io("cannot write the answer", &e);
     loop {
-        wait.check()?;
+        wait.check(rows)?;
         let next = waiting.block_on(async { tokio::time::timeout(POLL, parts.recv()).await });
         match next {
             Err(_) => continue,

@@ -379,3 +379,35 @@ fn compacting_shrinks_the_log_unless_it_is_to_be_kept() {
         assert_eq!(run(asof(dir.path()).args(question)), before, "after {upkeep:?}");
     }
 }
+
+/// The tour is over the store of the demo, goes through all its steps and ends; elsewhere it says what to make.
+#[test]
+fn the_tour_goes_through_the_demo() {
+    let dir = store();
+    assert_eq!(run(asof(dir.path()).args(["demo", "-q", "d"])).0, 0);
+    let typed = |store: &str, text: &str| {
+        let mut child = asof(dir.path())
+            .arg(store)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let texts = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (status.code(), texts[0].clone(), texts[1].clone())
+    };
+    let (code, out, err) = typed("d", &"\\tour\n".repeat(10));
+    assert_eq!(code, Some(0), "{out}{err}");
+    let steps: Vec<String> = (1..=9).map(|n| format!("{n} of 9: ")).collect();
+    assert!(steps.iter().all(|s| out.matches(s.as_str()).count() == 1), "{out}");
+    assert!(out.contains("1,Ada,basic") && out.contains("set,update,2026-02-01T00:00:00Z"), "{out}");
+    assert!(out.contains("removed") && out.ends_with("\\tour 1 begins again.\n"), "{out}");
+    let (code, out, err) = typed("d", "\\tour 7\n\\tour\n\\at 2026-01-01\n\\tour\n");
+    assert!(out.contains("7 of 9: ") && out.contains("8 of 9: ") && !out.contains("9 of 9: "), "{out}");
+    assert!(code == Some(1) && err.contains("a clock of the session is moved"), "{err}");
+    let (code, _, err) = typed("s", "\\tour\n");
+    assert!(code == Some(1) && err.contains("hint: outside of this shell: asof demo"), "{err}");
+    assert!(typed("d", "\\tour 10\n").2.contains("there is no step 10"));
+}

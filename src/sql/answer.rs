@@ -3,6 +3,7 @@
 use super::clock::Applied;
 use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
+use super::one_key::OneKey;
 use asofdb_storage::time::CommitSeq;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -29,11 +30,13 @@ pub struct Answer {
     pub commit: CommitSeq,
     /// Its instant, if there is one.
     pub commit_at: Option<i64>,
+    /// The key that is asked for, where it is one of one table at one point: it can say why there is no row.
+    pub one_key: Option<OneKey>,
 }
 
 impl std::fmt::Debug for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Answer { schema, stream: _, applied, notices, commit, commit_at } = self;
+        let Answer { schema, stream: _, applied, notices, commit, commit_at, one_key: _ } = self;
         f.debug_struct("Answer")
             .field("schema", schema)
             .field("applied", applied)

@@ -7,6 +7,7 @@ use super::clock::{
 use super::error::SqlError;
 use super::lift::Clauses;
 use super::names::{set_apart, set_apart_notices};
+use super::one_key::OneKey;
 use super::reader::Reader;
 use asofdb_storage::engine::RangeSpec;
 use asofdb_storage::schema::{TableMeta, TableSchema};
@@ -53,6 +54,8 @@ pub(crate) struct QueryContext {
     /// Marker numbers that the planner has taken back.
     pub used: Mutex<Vec<usize>>,
     notices: Mutex<Vec<String>>,
+    /// The keys that tables are asked for one by one.
+    keys: Mutex<Vec<OneKey>>,
     /// The planner has asked for the plain table and must not look at it again.
     pub inside: AtomicBool,
 }
@@ -95,6 +98,7 @@ impl QueryContext {
             clauses,
             used: Mutex::default(),
             notices: Mutex::default(),
+            keys: Mutex::default(),
             inside: AtomicBool::new(false),
         }
     }
@@ -116,6 +120,22 @@ impl QueryContext {
 
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes that a table is asked for one key, once.
+    pub fn note_key(&self, key: OneKey) {
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+
+    /// The key that the statement asks for, where it is one.
+    pub fn one_key(&self) -> Option<OneKey> {
+        match &self.keys.lock().unwrap_or_else(PoisonError::into_inner)[..] {
+            [one] => Some(one.clone()),
+            _ => None,
+        }
     }
 
     pub fn mark_used(&self, number: usize) {

@@ -23,6 +23,7 @@ mod keys;
 mod left_rows;
 mod lift;
 mod names;
+mod one_key;
 mod per_row;
 mod per_row_exec;
 mod per_row_keys;
@@ -54,6 +55,7 @@ pub use clock::{Applied, AppliedCommit, AppliedTime, Point, describe_range, pars
 pub use context::SessionClocks;
 pub use error::{SqlError, SqlErrorKind};
 pub use functions::TableFunction;
+pub use one_key::OneKey;
 pub use reader::{Reader, ReaderSource};
 pub use session::Session;
 pub use settings::{Clock, Settings};

@@ -195,6 +195,7 @@ impl Session {
             notices,
             commit: Default::default(),
             commit_at: None,
+            one_key: None,
         }
     }
 
@@ -236,6 +237,7 @@ impl Session {
             notices: context.take_notices(),
             commit: context.reader.commit(),
             commit_at: context.reader.commit_at(),
+            one_key: context.one_key(),
         })
     }
 
@@ -280,6 +282,7 @@ fn single_answer(single: &SingleRow) -> Answer {
         notices: context.take_notices(),
         commit: context.reader.commit(),
         commit_at: context.reader.commit_at(),
+        one_key: context.one_key(),
     }
 }
 

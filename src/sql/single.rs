@@ -10,6 +10,7 @@ use super::context::{QueryContext, TableBounds};
 use super::error::{SqlError, from_datafusion};
 use super::keys::{candidates, value_of};
 use super::lift::{Clauses, lift, marker_number};
+use super::one_key::OneKey;
 use super::table::{Shape, TemporalTable};
 use super::token::{is_blank, is_word};
 use asofdb_storage::engine::{Bounds, PointRequest, RangeSpec};
@@ -104,10 +105,13 @@ impl SingleRow {
         }
         let cells: Vec<_> = cells.iter().map(Value::as_cell).collect();
         let bounds = Bounds { valid, system, commit: table.bounds.commit };
+        let key = key_bytes(&cells);
+        let (reader, of) = (context.reader.clone(), meta.clone());
+        context.note_key(OneKey { reader, meta: of, key: key.clone(), bounds });
         Some(SingleRow {
             schema: Arc::new(table.schema().project(&shown).ok()?),
             applied: table.applied(),
-            request: PointRequest { key: key_bytes(&cells), bounds },
+            request: PointRequest { key, bounds },
             read: read.iter().map(|c| ColumnId(*c as u32)).collect(),
             keys,
             context,

@@ -3,9 +3,10 @@
 use super::clock::Applied;
 use super::context::{QueryContext, TableBounds, describe_bounds};
 use super::keys::{describe_keys, key_filter};
+use super::one_key::OneKey;
 use super::scan::{Convert, ScanExec};
 use super::scan_name::named_scan;
-use asofdb_storage::engine::{ScanKind, ScanRequest};
+use asofdb_storage::engine::{Bounds, KeyFilter, ScanKind, ScanRequest};
 use asofdb_storage::id::ColumnId;
 use asofdb_storage::schema::{TableMeta, TableSchema};
 use asofdb_storage::time::{AxisType, BEGINNING, FOREVER};
@@ -122,6 +123,13 @@ impl TemporalTable {
         let schema = Arc::new(self.schema.project(projection)?);
         let convert = interval_converter(projection, width, columns.len(), schema.clone());
         let keys = key_filter(&self.table_schema, filters);
+        if let (KeyFilter::Keys(keys), Some((valid, system))) = (&keys, self.bounds.point())
+            && let [key] = &keys[..]
+        {
+            let bounds = Bounds { valid, system, commit: self.bounds.commit };
+            let (reader, meta, key) = (self.context.reader.clone(), self.meta.clone(), key.clone());
+            self.context.note_key(OneKey { reader, meta, key, bounds });
+        }
         let what = match self.kind() {
             ScanKind::Scd2 => "scd2 rows, ",
             ScanKind::Rows { .. } => "",

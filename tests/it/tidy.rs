@@ -46,6 +46,9 @@ const RULES: [(char, u32); 4] = [('A', 5), ('B', 15), ('C', 4), ('D', 6)];
 const FAULTS: &str = "S0 S1 S2 S4 S5 D1 D2 D3 D4 D5 D6 D7 D8 D9 D10 D12 D13 D14 D15 D17 D18 D20 D21 D24 \
                       H1 H3 H4 H6 H7 H9 H10 H11 H14 H16 H17 A12 A13";
 
+/// Wishes that `docs/testing.md` must have a test for.
+const WISHES: usize = 18;
+
 /// This file names what it bans.
 const SELF: &str = "tests/it/tidy.rs";
 
@@ -432,4 +435,24 @@ fn every_fault_names_a_test_that_exists() {
         }
     }
     assert_none("docs/testing.md", &faults);
+}
+
+#[test]
+fn every_wish_names_a_test_that_exists() {
+    let document = fs::read_to_string(root().join("docs/testing.md")).unwrap();
+    let section = document.split("\n## ").find(|s| s.starts_with("Wishes\n")).expect("a section on wishes");
+    let rows: Vec<&str> = section.lines().filter(|l| l.starts_with("| ")).skip(1).collect();
+    let (tests, mut faults, mut wishes) = (tests(), Vec::new(), BTreeSet::new());
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [wish, _, names, _] = cells[..] else { panic!("four cells: {row}") };
+        let names: Vec<&str> = names.split('`').skip(1).step_by(2).collect();
+        let of_wish = |n: &&&str| n.starts_with(&format!("wish_{wish}_")) && tests.contains(**n);
+        if names.is_empty() || !names.iter().all(|n| of_wish(&n)) {
+            faults.push(format!("no test of wish {wish}, or one that is not there: {row}"));
+        }
+        wishes.insert(wish.to_owned());
+    }
+    faults.extend((1..=WISHES).map(|n| n.to_string()).filter(|n| !wishes.contains(n)));
+    assert_none("wishes in docs/testing.md", &faults);
 }

@@ -149,13 +149,17 @@ fn answer(runner: &Runner, question: &Question) -> Outcome<String> {
 
 fn next(dir: &Path) -> String {
     let dir = dir.display();
-    format!(
-        "\nNow you:\n  asof {dir}                     opens the shell; then type\n    \\d customers\n    \
-         \\timeline customers 1         what was held true of Ada, and when\n    \\history customers 2          \
-         every event of Ben\n    \\at system 2026-03-12         travel; then SELECT * FROM customers; and \\at now\n  \
-         asof sql {dir} \"SELECT * FROM customers FOR VALID_TIME ALL FOR SYSTEM_TIME ALL\"\n  \
-         asof ingest STORE SOURCE...   takes in your own events: asof ingest --help"
-    )
+    [
+        format!("\nNow you:\n  asof {dir}                     opens the shell; then type"),
+        "    \\tour                         the tour: the same store, step by step".to_owned(),
+        "    \\timeline customers 1         what was held true of Ada, and when".to_owned(),
+        "    \\history customers 2          every event of Ben".to_owned(),
+        "    \\why customers 3 tariff       which event gave Cleo her tariff".to_owned(),
+        "    \\at system 2026-03-12         travel; then SELECT * FROM customers; and \\at now".to_owned(),
+        format!("  asof sql {dir} \"SELECT * FROM customers FOR VALID_TIME ALL FOR SYSTEM_TIME ALL\""),
+        "  asof ingest STORE SOURCE...   takes in your own events: asof ingest --help".to_owned(),
+    ]
+    .join("\n")
 }
 
 #[cfg(test)]

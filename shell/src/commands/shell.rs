@@ -32,6 +32,9 @@ pub fn run(path: &Path, manner: Manner) -> Outcome {
         answers: Box::new(|| Box::new(std::io::BufWriter::new(std::io::stdout()))),
         remarks: Box::new(move |line| manner.say(line)),
         width: Box::new(terminal::width),
+        lines: Box::new(|| terminal::lines().filter(|_| terminal::stdin_is_terminal())),
+        pager: repl::pager::command(|name| std::env::var(name).ok(), repl::pager::has_less),
+        footers: terminal::stdout_is_terminal() || terminal::stdin_is_terminal(),
         colour: repl::colour() && terminal::stdout_is_terminal(),
         now: Box::new(store::now),
     };

@@ -3,7 +3,7 @@
 
 use super::highlight::KEYWORDS;
 use super::meta::{self, Takes};
-use crate::backend::Names;
+use crate::backend::{Names, TableNames};
 use crate::render::Mode;
 use crate::text::lex::{Kind, tokens};
 
@@ -26,6 +26,9 @@ const SPECS: [&str; 5] = ["AS OF ", "FROM ", "BETWEEN ", "CONTAINED IN (", "ALL 
 /// Words and forms that a clock may be set to.
 const TIMES: [&str; 4] = ["now", "yesterday 18:00", "1 hour ago", "today"];
 
+/// Words and forms that a moment may be.
+const MOMENTS: [&str; 4] = ["yesterday ", "now", "today", "commit:"];
+
 /// Where the completed word begins (a byte offset) and what it may become, best first.
 pub fn complete(line: &str, names: &Names) -> (usize, Vec<String>) {
     if meta::is_meta(line) {
@@ -45,6 +48,7 @@ pub fn complete(line: &str, names: &Names) -> (usize, Vec<String>) {
         .collect();
     let last = before.last().map_or("", String::as_str);
     let candidates = match last {
+        "WHERE" | "ON" | "AND" | "OR" | "BY" => keys_first(&before, names),
         "FOR" => CLAUSES.map(str::to_owned).to_vec(),
         "VALID_TIME" | "SYSTEM_TIME" | "BUSINESS_TIME" | "APPLICATION_TIME" => {
             SPECS.map(str::to_owned).to_vec()
@@ -83,9 +87,29 @@ fn tables_and_functions(names: &Names) -> Vec<String> {
 /// The columns of the table or alias before the dot; of all tables where it is not known.
 fn columns_of(before: &[String], names: &Names) -> Vec<String> {
     let qualifier = before.len().checked_sub(2).map_or("", |i| before[i].as_str());
-    let table = names.table(qualifier);
+    let table = names.table(qualifier).or_else(|| aliased(before, qualifier, names));
     let tables = table.map_or(names.tables.iter().collect::<Vec<_>>(), |t| vec![t]);
     tables.into_iter().flat_map(|t| &t.columns).map(|c| quoted(&c.name)).collect()
+}
+
+/// The table that an alias stands for: it stands behind the table, maybe with AS between.
+fn aliased<'n>(before: &[String], alias: &str, names: &'n Names) -> Option<&'n TableNames> {
+    // The last two are the alias and the dot.
+    let uses = before[..before.len().saturating_sub(2)].iter().enumerate().filter(|(_, word)| *word == alias);
+    let table_at = |i: usize| i.checked_sub(1).and_then(|i| names.table(&before[i]));
+    uses.filter_map(|(i, _)| match i.checked_sub(1).map(|i| before[i].as_str()) {
+        Some("AS") => table_at(i - 1),
+        _ => table_at(i),
+    })
+    .next()
+}
+
+/// The key columns of the tables that the statement names come first, then as [`general`].
+fn keys_first(before: &[String], names: &Names) -> Vec<String> {
+    let named = names.tables.iter().filter(|t| before.contains(&t.name.to_uppercase()));
+    let mut found: Vec<String> = named.flat_map(TableNames::key).map(|c| quoted(&c.name)).collect();
+    found.extend(general(before, names));
+    found
 }
 
 /// Columns of the tables that the statement names come first, then everything else.
@@ -110,7 +134,11 @@ fn complete_meta(line: &str, names: &Names) -> (usize, Vec<String>) {
     let arguments_before = body[blank..].split_whitespace().count() - usize::from(start < line.len());
     let Ok(command) = meta::find(&body[..blank]) else { return (line.len(), Vec::new()) };
     let candidates = match (command.takes, arguments_before) {
-        (Takes::Table, 0) => names.tables.iter().map(|t| t.name.clone()).collect(),
+        (Takes::Cell, n) if n > 0 => cell(&body[blank..], n, names),
+        (Takes::Moments, 1 | 2) => MOMENTS.map(str::to_owned).to_vec(),
+        (Takes::Table | Takes::Cell | Takes::Moments, 0) => {
+            names.tables.iter().map(|t| t.name.clone()).collect()
+        }
         (Takes::Mode, 0) => Mode::NAMES.map(|(name, _)| name.to_owned()).to_vec(),
         (Takes::Clock, 0) => ["system ", "valid ", "commit ", "now"].map(str::to_owned).to_vec(),
         (Takes::Clock, 1) => TIMES.map(str::to_owned).to_vec(),
@@ -118,6 +146,20 @@ fn complete_meta(line: &str, names: &Names) -> (usize, Vec<String>) {
         _ => Vec::new(),
     };
     (start, matching(&line[start..], candidates))
+}
+
+/// What follows a table and `n - 1` other words of `TABLE KEY... COLUMN [at WHEN] [known WHEN]`.
+fn cell(arguments: &str, n: usize, names: &Names) -> Vec<String> {
+    let Some(table) = arguments.split_whitespace().next().and_then(|t| names.table(t)) else {
+        return Vec::new();
+    };
+    match n.cmp(&(table.key().len() + 1)) {
+        std::cmp::Ordering::Less => Vec::new(),
+        std::cmp::Ordering::Equal => table.columns.iter().map(|c| c.name.clone()).collect(),
+        std::cmp::Ordering::Greater => {
+            [&["at ", "known "][..], &TIMES].concat().into_iter().map(str::to_owned).collect()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +186,9 @@ mod tests {
         assert_eq!(offered("select orders.st"), ["status"]);
         assert_eq!(offered("select * from orders where am"), ["amount"]);
         assert_eq!(offered("sel"), ["SELECT"]);
+        assert_eq!(offered("select * from customers where ")[..2], ["code", "name"]);
+        assert_eq!(offered("select * from orders o where o."), ["id", "status", "amount"]);
+        assert_eq!(offered("select * from orders o join customers AS c on c."), ["code", "name"]);
     }
 
     #[test]
@@ -165,6 +210,10 @@ mod tests {
         assert_eq!(offered("\\ti"), ["timeline", "timing", "timer", "timeout"]);
         assert_eq!(offered(".timeline cu"), ["customers"]);
         assert!(offered(".timeline customers cu").is_empty());
+        assert_eq!(offered("\\why customers 7 n"), ["name"]);
+        assert!(offered("\\why customers n").is_empty(), "that is the key");
+        assert_eq!(offered("\\why customers 7 name k"), ["known "]);
+        assert_eq!(offered("\\diff customers c"), ["commit:"]);
         assert_eq!(offered("\\at s"), ["system "]);
         assert_eq!(offered("\\at system y"), ["yesterday 18:00"]);
         assert_eq!(offered("\\o nd"), ["ndjson"]);

@@ -28,6 +28,12 @@ pub fn lines(report: &Report, timing: bool) -> Vec<String> {
     lines
 }
 
+/// What is said of an answer that is shown in words: notices, and why it is empty.
+pub fn notes(report: &Report) -> Vec<String> {
+    let word = if report.rows == Some(0) { "empty" } else { "note" };
+    report.summary.notices.iter().map(|n| format!("{word}: {n}")).collect()
+}
+
 fn took(time: Duration) -> String {
     match time.as_secs_f64() {
         s if s < 0.010 => format!("{:.1} ms", s * 1e3),

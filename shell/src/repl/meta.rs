@@ -25,6 +25,20 @@ pub enum Action {
     Timeline,
     /// List the events of a key.
     History,
+    /// What changed between two moments.
+    Diff,
+    /// Which event gave a cell its value.
+    Why,
+    /// The demo, step by step.
+    Tour,
+    /// The last answer once more.
+    Last,
+    /// The pager on and off.
+    Pager,
+    /// Rows of a table.
+    MaxRows,
+    /// Columns of a table.
+    Width,
     /// Text for NULL.
     Null,
     /// Time a statement may take.
@@ -44,6 +58,10 @@ pub enum Takes {
     Clock,
     /// A meta command.
     Command,
+    /// A table, its key, a column, and when.
+    Cell,
+    /// A table and two moments.
+    Moments,
 }
 
 /// One meta command.
@@ -74,7 +92,7 @@ macro_rules! meta {
 }
 
 /// All of them, in the order of the help.
-pub const TABLE: [Meta; 12] = [
+pub const TABLE: [Meta; 19] = [
     meta!(["?", "help", "h"], "[WORD]", Help, Command, "this list, or the commands that speak of WORD"),
     meta!(
         ["d", "tables", "schema"],
@@ -98,6 +116,21 @@ pub const TABLE: [Meta; 12] = [
         "draw what was held true of a key, valid time by system time"
     ),
     meta!(["history"], "TABLE KEY...", History, Table, "every event of a key, in order"),
+    meta!(
+        ["why"],
+        "TABLE KEY... COLUMN [at WHEN] [known WHEN]",
+        Why,
+        Cell,
+        "which event gave this cell its value: \\why orders 17 status at 2026-11-01 known yesterday 18:00"
+    ),
+    meta!(
+        ["diff"],
+        "TABLE FROM [TO]",
+        Diff,
+        Moments,
+        "what was held true at one system time and not at another: \\diff orders 'yesterday 18:00' now; of commits, \
+         what each changed: \\diff orders commit:3 commit:5"
+    ),
     meta!(["x", "expanded"], "", Expand, Nothing, "one column a line, on and off"),
     meta!(
         ["o", "output", "mode"],
@@ -106,6 +139,23 @@ pub const TABLE: [Meta; 12] = [
         Mode,
         "answers go to FILE, or are written as MODE; nothing = back to the screen, as at first"
     ),
+    meta!(["last"], "", Last, Nothing, "the last answer with all its rows and columns"),
+    meta!(
+        ["pager"],
+        "[on|off|COMMAND]",
+        Pager,
+        Nothing,
+        "whether answers that do not fit the screen go through a pager: $ASOF_PAGER, $PAGER or less"
+    ),
+    meta!(["maxrows"], "[N|all]", MaxRows, Nothing, "rows that a table on the screen shows; nothing = 40"),
+    meta!(
+        ["width"],
+        "[N|all]",
+        Width,
+        Nothing,
+        "columns that a table may have; nothing = those of the screen"
+    ),
+    meta!(["tour"], "[STEP]", Tour, Nothing, "the store of asof demo, step by step; again = the next step"),
     meta!(["null"], "[TEXT]", Null, Nothing, "text for NULL; nothing = the mode's own"),
     meta!(["t", "timing", "timer"], "", Timing, Nothing, "show how long statements take, on and off"),
     meta!(["timeout"], "[TIME]", Timeout, Nothing, "give up after TIME, such as 30s; nothing = never"),
@@ -187,7 +237,7 @@ const HELP_COLUMNS: usize = 79;
 const USAGE_COLUMNS: usize = 38;
 
 /// Breaks a text into lines of at most `width` columns.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let last = lines.len() - 1;
@@ -212,10 +262,13 @@ pub fn help(word: &str) -> String {
         } else {
             format!("{} (also {})", m.help, also.join(", "))
         };
-        let mut lines = wrap(&text, HELP_COLUMNS - USAGE_COLUMNS).into_iter();
-        let first = lines.next().unwrap_or_default();
-        let more: String = lines.map(|l| format!("{:USAGE_COLUMNS$}{l}\n", "")).collect();
-        format!("  {usage:<width$}{first}\n{more}", width = USAGE_COLUMNS - 2)
+        let lines = wrap(&text, HELP_COLUMNS - USAGE_COLUMNS).into_iter();
+        let text: String = lines.map(|l| format!("{:USAGE_COLUMNS$}{l}\n", "")).collect();
+        // A long usage has a line for itself.
+        match usage.len() < USAGE_COLUMNS - 2 {
+            true => format!("  {usage:<width$}{}", &text[USAGE_COLUMNS..], width = USAGE_COLUMNS - 2),
+            false => format!("  {usage}\n{text}"),
+        }
     };
     let about = |m: &&Meta| {
         word.is_empty() || m.names.contains(&word.as_str()) || m.help.to_lowercase().contains(&word)
@@ -259,7 +312,11 @@ mod tests {
         for meta in &TABLE {
             assert!(help("").contains(&format!("\\{} ", meta.names[0])), "{meta:?}");
             let usage = format!("  \\{} {}", meta.names[0], meta.arguments);
-            assert!(usage.len() < USAGE_COLUMNS, "{usage} runs into its text");
+            let at = help("").find(&usage).unwrap_or_else(|| panic!("no {usage}")) + usage.len();
+            assert!(
+                help("")[at..].starts_with(['\n', ' ']) || usage.ends_with(' '),
+                "{usage} runs into its text"
+            );
         }
         assert!(help("").lines().all(|l| l.len() < 80), "{}", help(""));
         assert!(help("timeline").starts_with("  \\timeline") && help("zzz").starts_with("no command"));

@@ -3,15 +3,21 @@
 mod clock;
 mod complete;
 mod editor;
+mod explain;
 mod footer;
 mod highlight;
 mod history;
+mod inspect;
 pub mod meta;
+mod moments;
+mod output;
+pub mod pager;
 mod rectangles;
 mod session;
 #[cfg(test)]
 mod session_tests;
 pub mod timeline;
+mod tour;
 
 pub use session::{Screen, Shell, Step, move_place};
 
@@ -37,6 +43,8 @@ pub fn run(mut shell: Shell, title: Option<&str>) -> Outcome {
                 match shell.handle(&text) {
                     Ok(Step::Go) => {}
                     Ok(Step::Quit) => break,
+                    // The pager was left before the end.
+                    Err(failure) if failure.closed_pipe => {}
                     Err(failure) => show(&failure),
                 }
             }

@@ -2,17 +2,14 @@
 
 use super::editor::Assistant;
 use super::meta::{self, Action};
-use super::rectangles::{self, Rectangles};
-use super::timeline::{self, Canvas, Rectangle};
+use super::output::Kept;
 use super::{clock, footer};
 use crate::args::duration;
-use crate::backend::{Clocks, TableNames};
+use crate::backend::Clocks;
 use crate::outcome::{Exit, Failure, Outcome, Place};
-use crate::render::{Mode, Options, Renderer, Sink, renderer};
+use crate::render::{Mode, Sink};
 use crate::runner::Runner;
 use crate::text::lex;
-use asofdb::near::nearest;
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Whether the shell goes on.
@@ -32,6 +29,12 @@ pub struct Screen {
     pub remarks: Box<dyn FnMut(&str) + Send>,
     /// Columns of the terminal, asked for each answer; `None` = not a terminal.
     pub width: Box<dyn Fn() -> Option<usize> + Send>,
+    /// Lines of the terminal, asked for each answer; `None` = answers are never paged.
+    pub lines: Box<dyn Fn() -> Option<usize> + Send>,
+    /// The command line of the pager.
+    pub pager: Option<String>,
+    /// Whether each answer has its rows, time and clocks under it.
+    pub footers: bool,
     /// Whether colours may be used.
     pub colour: bool,
     /// The clock, microseconds since 1970.
@@ -43,14 +46,21 @@ const INCLUDES_MAX: usize = 16;
 
 /// The state of the shell.
 pub struct Shell {
-    runner: Runner,
-    screen: Screen,
+    pub(super) runner: Runner,
+    pub(super) screen: Screen,
     name: String,
-    mode: Mode,
-    expanded: bool,
+    pub(super) mode: Mode,
+    pub(super) expanded: bool,
     timing: bool,
-    null: Option<String>,
-    file: Option<PathBuf>,
+    pub(super) null: Option<String>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) paged: bool,
+    pub(super) rows_max: Option<usize>,
+    pub(super) width: Option<usize>,
+    /// The last answer, for `\\last`.
+    pub(super) last: Kept,
+    /// Steps of the tour that were shown.
+    pub(super) tour: usize,
     includes: usize,
 }
 
@@ -67,6 +77,11 @@ impl Shell {
             timing: true,
             null: None,
             file: None,
+            paged: true,
+            rows_max: None,
+            width: None,
+            last: Kept::default(),
+            tour: 0,
             includes: 0,
         }
     }
@@ -96,35 +111,14 @@ impl Shell {
         }
     }
 
-    fn statement(&mut self, text: &str) -> Outcome {
-        let out = self.sink()?;
-        let on_screen = self.file.is_none();
-        let mode = if self.expanded && on_screen { Mode::Vertical } else { self.mode };
-        let options = self.options(on_screen);
-        let report = self.runner.run(text, renderer(mode, out, &options).as_mut())?;
-        for line in footer::lines(&report, self.timing) {
-            (self.screen.remarks)(&line);
-        }
+    pub(super) fn statement(&mut self, text: &str) -> Outcome {
+        let report = self.answer(text)?;
+        let told =
+            |line: &&String| self.screen.footers || line.starts_with("note:") || line.starts_with("empty:");
+        let lines = footer::lines(&report, self.timing);
+        let lines: Vec<&String> = lines.iter().filter(told).collect();
+        lines.into_iter().for_each(|line| (self.screen.remarks)(line));
         Ok(())
-    }
-
-    fn options(&self, on_screen: bool) -> Options {
-        let width = if on_screen { (self.screen.width)() } else { None };
-        Options { null: self.null.clone(), width, ..Options::default() }
-    }
-
-    /// Answers of text modes are appended, so that one file takes a session; Parquet and Arrow files
-    /// hold one answer each, the last.
-    fn sink(&self) -> Outcome<Sink> {
-        let Some(file) = &self.file else { return Ok((self.screen.answers)()) };
-        let mut open = std::fs::OpenOptions::new();
-        match self.mode.is_binary() {
-            true => open.write(true).create(true).truncate(true),
-            false => open.append(true).create(true),
-        };
-        let opened =
-            open.open(file).map_err(|e| Failure::io(&format!("cannot write {}", file.display()), &e))?;
-        Ok(Box::new(std::io::BufWriter::new(opened)))
     }
 
     fn meta(&mut self, name: &str, rest: &str) -> Outcome<Step> {
@@ -143,14 +137,15 @@ impl Shell {
             Action::At => self.at(rest)?,
             Action::History => self.history(rest)?,
             Action::Timeline => self.timeline(rest)?,
+            Action::Diff => self.diff(rest)?,
+            Action::Why => self.why(rest)?,
+            Action::Tour => self.tour(rest)?,
+            Action::Last => self.show_last()?,
+            Action::Pager => self.pager(rest)?,
+            Action::MaxRows => self.max_rows(rest)?,
+            Action::Width => self.set_width(rest)?,
         }
         Ok(Step::Go)
-    }
-
-    fn print(&mut self, text: &str) -> Outcome {
-        let mut out = (self.screen.answers)();
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        written.map_err(|e| Failure::io("cannot write", &e))
     }
 
     fn toggle(&mut self, which: impl Fn(&mut Shell) -> &mut bool, what: &str) {
@@ -167,32 +162,6 @@ impl Shell {
             "" => "statements may take as long as they need".to_owned(),
             time => format!("statements end after {time}"),
         });
-        Ok(())
-    }
-
-    fn output(&mut self, rest: &str) -> Outcome {
-        if rest.is_empty() {
-            self.file = None;
-            self.mode = crate::runner::default_mode((self.screen.width)().is_some());
-            (self.screen.remarks)("answers go to the screen, as at first");
-        } else if let Some(mode) = Mode::named(rest) {
-            if mode.is_binary() && self.file.is_none() {
-                return Err(Failure::new(Exit::Failed, format!("{rest} would spoil the screen"))
-                    .hint(format!("first \\o FILE, then \\o {rest}")));
-            }
-            self.mode = mode;
-            (self.screen.remarks)(&format!("answers are written as {rest}"));
-        } else {
-            if !rest.contains(['.', '/'])
-                && let Some(near) = nearest(rest, Mode::NAMES.iter().map(|(name, _)| *name))
-            {
-                return Err(Failure::new(Exit::Failed, format!("there is no mode {rest}"))
-                    .hint(format!("did you mean \\o {near}? a file of that name is \\o ./{rest}")));
-            }
-            self.file = Some(PathBuf::from(rest.trim_matches('\'')));
-            self.sink()?;
-            (self.screen.remarks)(&format!("answers go to {rest}; \\o alone brings them back"));
-        }
         Ok(())
     }
 
@@ -245,133 +214,10 @@ impl Shell {
         }
         let moved = clock::plan(rest, (self.screen.now)(), self.runner.backend().as_ref())?;
         for statement in &moved.statements {
-            self.runner.run(statement, &mut Collect::default())?;
+            self.runner.run(statement, &mut super::output::Collect::default())?;
         }
         (self.screen.remarks)(&moved.echo);
         Ok(())
-    }
-
-    fn describe(&mut self, rest: &str) -> Outcome {
-        let names = self.runner.backend().names();
-        let mut text = String::new();
-        if rest.is_empty() {
-            for table in &names.tables {
-                let columns: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
-                text.push_str(&format!("{}  ({})\n", table.name, columns.join(", ")));
-            }
-            if names.tables.is_empty() {
-                text.push_str("no tables yet; take events in with: asof ingest STORE SOURCE\n");
-            }
-        } else {
-            let table = self.table(rest.trim_matches('"'))?;
-            text.push_str(&format!("{}: {}\n", table.name, table.axes));
-            let width = table.columns.iter().map(|c| c.name.len()).max().unwrap_or(0);
-            for column in &table.columns {
-                let key = column.key.map(|n| format!("  key {n}")).unwrap_or_default();
-                text.push_str(&format!("  {:<width$}  {}{key}\n", column.name, column.ty));
-            }
-        }
-        let shown: String =
-            text.lines().map(|l| crate::render::escape::visible(l).into_owned() + "\n").collect();
-        self.print(&shown)
-    }
-
-    fn table(&self, name: &str) -> Outcome<TableNames> {
-        let names = self.runner.backend().names();
-        names.table(name).cloned().ok_or_else(|| {
-            let failure = Failure::new(Exit::Failed, format!("there is no table {name}"));
-            match nearest(name, names.tables.iter().map(|t| t.name.as_str())) {
-                Some(near) => failure.hint(format!("did you mean {near}?")),
-                None => failure.hint("\\d lists the tables"),
-            }
-        })
-    }
-
-    /// The table and the condition of `TABLE KEY...`.
-    fn key(&self, rest: &str, command: &str) -> Outcome<(TableNames, Vec<String>, String)> {
-        let wrong = |e| {
-            Failure::new(Exit::Failed, e)
-                .hint(format!("\\{command} TABLE KEY..., for example \\{command} orders 17"))
-        };
-        let mut words = meta::words(rest).map_err(wrong)?;
-        if words.is_empty() {
-            return Err(wrong("no table is named".into()));
-        }
-        let table = self.table(&words.remove(0))?;
-        let key = table.key();
-        if key.is_empty() {
-            return Err(Failure::new(Exit::Failed, format!("table {} has no key", table.name)));
-        }
-        if key.len() != words.len() {
-            let columns: Vec<&str> = key.iter().map(|c| c.name.as_str()).collect();
-            return Err(wrong(format!(
-                "the key of {} is ({}): {} wanted",
-                table.name,
-                columns.join(", "),
-                key.len()
-            )));
-        }
-        let parts: Vec<String> = key
-            .iter()
-            .zip(&words)
-            .map(|(c, word)| format!("{} = {}", identifier(&c.name), literal(&c.ty, word)))
-            .collect();
-        let condition = parts.join(" AND ");
-        Ok((table, words, condition))
-    }
-
-    fn history(&mut self, rest: &str) -> Outcome {
-        let (table, _, condition) = self.key(rest, "history")?;
-        let name = table.name.replace('\'', "''");
-        let columns: Vec<String> = table.columns.iter().map(|c| identifier(&c.name)).collect();
-        self.statement(&format!(
-            "SELECT \"_operation\", \"__START_AT\", {}, \"__COMMIT_SEQ\" FROM history('{name}') WHERE {condition}",
-            columns.join(", ")
-        ))
-    }
-
-    fn timeline(&mut self, rest: &str) -> Outcome {
-        let (table, key, condition) = self.key(rest, "timeline")?;
-        let statement = format!(
-            "SELECT * FROM {} FOR VALID_TIME ALL FOR SYSTEM_TIME ALL WHERE {condition} \
-             ORDER BY \"__START_AT\" NULLS FIRST, \"__SYSTEM_START_AT\" NULLS FIRST",
-            identifier(&table.name)
-        );
-        let mut rows = Collect::default();
-        let report = self.runner.run(&statement, &mut rows)?;
-        let found = rectangles::of(&rows.0, &table)?;
-        let text = self.drawing(&found.list, &found);
-        self.print(&format!("{} {}\n{text}", table.name, crate::render::escape::visible(&key.join(" "))))?;
-        if found.list.is_empty() {
-            (self.screen.remarks)(report.summary.why_empty.as_deref().unwrap_or("this key was never seen"));
-        }
-        Ok(())
-    }
-
-    fn drawing(&self, list: &[Rectangle], axes: &Rectangles) -> String {
-        let of = |ends: fn(&Rectangle) -> (i64, i64)| list.iter().map(ends).collect::<Vec<_>>();
-        let valid = Rectangles::label(&of(|r| r.valid), axes.valid_is_instant);
-        let system = Rectangles::label(&of(|r| r.system), axes.system_is_instant);
-        let width = (self.screen.width)().unwrap_or(80).max(40);
-        timeline::draw(
-            list,
-            &Canvas { width, colour: self.screen.colour, valid_label: &valid, system_label: &system },
-        )
-    }
-}
-
-/// A name in SQL.
-fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A key value in SQL: a bare number where the column holds numbers.
-fn literal(ty: &str, word: &str) -> String {
-    let is_number = word.parse::<f64>().is_ok_and(f64::is_finite)
-        && word.bytes().all(|b| b.is_ascii_digit() || b == b'-' || b == b'.');
-    match is_number && (ty == "bigint" || ty == "double" || ty.starts_with("decimal")) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "''")),
     }
 }
 
@@ -389,23 +235,4 @@ pub fn move_place(mut failure: Failure, script: &str, start: usize, file: Option
         failure.place = Some(Place::in_text(script, start, Some(file)));
     }
     failure
-}
-
-/// Keeps an answer in memory.
-#[derive(Default)]
-pub struct Collect(pub Vec<arrow::array::RecordBatch>);
-
-impl Renderer for Collect {
-    fn begin(&mut self, _: &arrow::datatypes::SchemaRef) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn batch(&mut self, batch: &arrow::array::RecordBatch) -> std::io::Result<()> {
-        self.0.push(batch.clone());
-        Ok(())
-    }
-
-    fn end(&mut self) -> std::io::Result<Vec<String>> {
-        Ok(Vec::new())
-    }
 }

@@ -34,6 +34,9 @@ fn bench() -> Bench {
         answers: Box::new(move || Box::new(out.clone())),
         remarks: Box::new(move |line| said.lock().unwrap().push(line.to_owned())),
         width: Box::new(|| None),
+        lines: Box::new(|| None),
+        pager: None,
+        footers: true,
         colour: false,
         now: Box::new(|| 1_796_029_923_500_000),
     };
@@ -155,4 +158,49 @@ fn files_run_with_meta_commands_between_statements() {
 fn quit_quits() {
     assert_eq!(bench().shell.handle("\\q").unwrap(), Step::Quit);
     assert_eq!(bench().shell.handle(".exit").unwrap(), Step::Quit);
+}
+
+#[test]
+fn why_and_diff_are_questions_to_functions() {
+    let mut b = bench();
+    b.shell.handle("\\why orders 17 Status at 2026-11-01 known yesterday 18:00").unwrap();
+    b.shell.handle("\\why customers 7 name").unwrap();
+    b.shell.handle("\\diff orders yesterday 18:00 now").unwrap();
+    b.shell.handle("\\diff orders commit:5 commit:3").unwrap();
+    let asked = b.asked();
+    assert_eq!(
+        asked[0],
+        "SELECT * FROM why('orders', 17, 'status', '2026-11-01T00:00:00Z', '2026-11-29T18:00:00Z')"
+    );
+    assert_eq!(asked[1], "SELECT * FROM why('customers', '7', 'name')");
+    assert_eq!(
+        asked[2],
+        "SELECT \"_change_type\", \"id\", \"status\", \"amount\", \"__START_AT\", \"__END_AT\" \
+         FROM belief_diff('orders', '2026-11-29T18:00:00Z', now()) \
+         ORDER BY \"id\", \"__START_AT\" NULLS FIRST, \"_change_type\" DESC"
+    );
+    assert!(
+        asked[3].contains("FROM changes('orders', 4, 5) ORDER BY \"_commit_version\", \"id\""),
+        "{}",
+        asked[3]
+    );
+    assert!(b.said().iter().any(|s| s.contains("2026-11-29T18:00:00Z (yesterday 18:00, UTC)")), "the echo");
+    *b.fake.set.lock().unwrap() = Clocks { valid: Some("2026-10-01T00:00:00Z".into()), ..Clocks::default() };
+    b.shell.handle("\\why orders 17 status known now").unwrap();
+    assert!(
+        b.asked()[0].ends_with("'status', '2026-10-01T00:00:00Z', now())"),
+        "the session's valid time stays"
+    );
+    for (wrong, hint) in [
+        ("\\why orders 17 statis", "did you mean status?"),
+        ("\\why ordrs 17 status", "did you mean orders?"),
+        ("\\why orders 17", "for example"),
+        ("\\why orders 17 status soon", "for example"),
+        ("\\diff orders", "for example"),
+        ("\\diff orders commit:3 now", "for example"),
+    ] {
+        let failure = b.shell.handle(wrong).unwrap_err();
+        assert!(failure.hints[0].contains(hint), "{wrong}: {failure:?}");
+    }
+    assert!(b.asked().is_empty());
 }

@@ -64,7 +64,7 @@ fn failure(e: SqlError, text: &str) -> Failure {
 async fn answer(work: Work, parts: Sender<Part>) -> Outcome<Summary> {
     let Work { session, text, params, probe } = work;
     let answer = session.run(&text, &params).await.map_err(|e| failure(e, &text))?;
-    let Answer { schema, mut stream, applied, notices, commit, commit_at: _ } = answer;
+    let Answer { schema, mut stream, applied, notices, commit, commit_at: _, one_key } = answer;
     // Nobody listens any more where the statement was cancelled.
     let gone = |_| Failure::new(Exit::Cancelled, "cancelled");
     let mut rows = 0;
@@ -83,7 +83,10 @@ async fn answer(work: Work, parts: Sender<Part>) -> Outcome<Summary> {
     }
     let why_empty = match (&probe, &applied[..]) {
         (Some(_), _) if commit == CommitSeq(0) => Some("the store has no commit yet".to_owned()),
-        (Some(probe), [only]) if rows == 0 => why_empty(probe, only).await,
+        (Some(probe), [only]) if rows == 0 => match one_key.and_then(|key| key.why_absent()) {
+            Some(reason) => Some(reason),
+            None => why_empty(probe, only).await,
+        },
         _ => None,
     };
     let mut lines: Vec<String> = Vec::new();
@@ -154,7 +157,17 @@ async fn why_empty(probe: &Session, applied: &Applied) -> Option<String> {
                 applied.table,
                 if valid.is_empty() { "the beginning" } else { valid }
             )),
-            _ => Some(format!("{} has no rows at commit {seq}", applied.table)),
+            _ => {
+                let first = format!(
+                    "SELECT min(\"__COMMIT_SEQ\") FROM history('{}')",
+                    applied.table.replace('\'', "''")
+                );
+                let first =
+                    cells(probe, &first).await.and_then(|c| c.into_iter().next()).filter(|c| !c.is_empty());
+                let since =
+                    first.map(|n| format!("; its first event came with commit {n}")).unwrap_or_default();
+                Some(format!("{} has no rows at commit {seq}{since}", applied.table))
+            }
         }
     };
     tokio::time::timeout(PROBE_MAX, ask).await.ok().flatten()

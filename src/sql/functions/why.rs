@@ -9,11 +9,12 @@ use crate::sql::context::{QueryContext, TableBounds};
 use crate::sql::error::{SqlError, from_datafusion};
 use crate::sql::keys::{candidates, put_part, value_of};
 use crate::sql::names::some_of;
+use crate::sql::one_key::reason;
 use crate::sql::table::{axis_type, time_column};
 use asofdb_storage::engine::{Bounds, Cause, Why};
 use asofdb_storage::event::columns::META_COLUMNS;
 use asofdb_storage::schema::{Column, TableMeta, TableSchema};
-use asofdb_storage::time::{AxisType, FOREVER, format_instant};
+use asofdb_storage::time::FOREVER;
 use asofdb_storage::value::Value;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::arrow::compute::cast;
@@ -63,8 +64,9 @@ pub(crate) fn table(
     let at = Bounds { valid, system, commit: bounds.commit };
     let keys = keys(arguments, meta.schema())?;
     let why = first_known(context, &meta, &keys, &column, at, &schema)?;
-    let what = Asked { meta: &meta, column: &column.name, key: shown_key(arguments, names.len()), at };
-    if let Some(reason) = what.reason(why.as_ref().map_or(Cause::UnknownKey, |w| w.cause)) {
+    let key = format!("key {} of {}", shown_key(arguments, names.len()), meta.name);
+    let cause = why.as_ref().map_or(Cause::UnknownKey, |w| w.cause);
+    if let Some(reason) = reason(cause, &key, &column.name, &meta, &at) {
         context.notice(reason);
     }
     answer(context, &meta, &schema, &column, why.as_ref()).map_err(|e| from_datafusion(&e))
@@ -179,53 +181,6 @@ fn first_known(
 
 fn shown_key(arguments: &Arguments, n: usize) -> String {
     arguments.values[1..=n].iter().map(|v| v.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// What was asked, to say why there is no answer.
-struct Asked<'a> {
-    meta: &'a TableMeta,
-    column: &'a str,
-    key: String,
-    at: Bounds,
-}
-
-impl Asked<'_> {
-    /// Why the answer is empty; `None` where it is not.
-    fn reason(&self, cause: Cause) -> Option<String> {
-        let Asked { meta, column, key, at } = self;
-        let key = format!("key {key} of {}", meta.name);
-        let valid = |t: i64| shown(t, meta.valid_axis);
-        let known = |t: i64| shown(t, meta.system_axis);
-        Some(match cause {
-            Cause::Set | Cause::Leaves | Cause::Ended | Cause::Truncated => return None,
-            Cause::UnknownKey => format!("there are no events of {key}"),
-            Cause::NeverWritten => {
-                format!("no event has set {column} since the row of {key} began: it was never sent")
-            }
-            Cause::OnlyPlaceholders => format!(
-                "of {column} only placeholders were sent since the row of {key} began: its value is unknown"
-            ),
-            Cause::NoneHolds { first } if at.valid != FOREVER && first > at.valid => {
-                format!("{key} first holds at {}: there was no row at {}", valid(first), valid(at.valid))
-            }
-            Cause::NoneHolds { .. } => format!("{key} has events, but none that holds then"),
-            Cause::NotKnownYet { first: Some(first), .. } => {
-                format!("{key} was first known at {}, not yet at {}", known(first), known(at.system))
-            }
-            Cause::NotKnownYet { first: None, commit } => {
-                format!("{key} came with commit {commit}: commit {} does not know it", at.commit)
-            }
-        })
-    }
-}
-
-/// A time in words.
-fn shown(t: i64, axis: AxisType) -> String {
-    match axis {
-        AxisType::Instant if t == i64::MIN => "the beginning".into(),
-        AxisType::Instant => format_instant(t),
-        AxisType::Integer => t.to_string(),
-    }
 }
 
 fn word(cause: Cause) -> &'static str {

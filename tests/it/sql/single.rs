@@ -46,7 +46,7 @@ const CLAUSES: &[&str] = &[
 fn said(session: &Session, runtime: &tokio::runtime::Runtime, sql: &str, params: &Params) -> String {
     let said = runtime.block_on(async {
         let answer = session.run(sql, params).await?;
-        let Answer { schema, stream: _, applied, notices, commit, commit_at } = &answer;
+        let Answer { schema, stream: _, applied, notices, commit, commit_at, one_key: _ } = &answer;
         let heading = format!("{schema:?} {applied:?} {notices:?} {commit:?} {commit_at:?}");
         let batches = answer.collect().await?;
         Ok::<_, asofdb::sql::SqlError>(format!("{heading} {:?}", rows(&batches)))

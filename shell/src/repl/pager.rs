@@ -1,0 +1,224 @@
+//! Long answers through a pager: text is held back until it does not fit the screen, and only then given away.
+//!
+//! Answers are written by a thread of their own, so that a pager that reads no further never keeps Ctrl-C from
+//! the query.
+
+use crate::interrupt;
+use crate::render::Sink;
+use crate::terminal;
+use std::io::{self, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Text that waits for the pager, in pieces.
+const PIECES_MAX: usize = 64;
+/// Bytes of a piece.
+const PIECE_BYTES: usize = 1 << 14;
+/// How often a wait looks for signals.
+const POLL: Duration = Duration::from_millis(20);
+/// Text that is held back at most, whatever its lines.
+const HELD_BYTES_MAX: usize = 1 << 20;
+
+/// The command line of the pager: `ASOF_PAGER`, `PAGER`, else less where there is one. `None` = no pager.
+pub fn command(variable: impl Fn(&str) -> Option<String>, less: impl Fn() -> bool) -> Option<String> {
+    let named = variable("ASOF_PAGER").or_else(|| variable("PAGER"));
+    let command = named.or_else(|| less().then(|| "less -SRFX".to_owned()))?;
+    let command = command.trim();
+    (!command.is_empty() && command != "cat").then(|| command.to_owned())
+}
+
+/// Whether `less` is among the programs of `PATH`.
+pub fn has_less() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join("less").is_file())
+}
+
+/// Output of one answer that may be longer than the screen.
+pub struct Paged {
+    command: String,
+    /// Lines that fit.
+    lines: usize,
+    plain: Sink,
+    held: Vec<u8>,
+    held_lines: usize,
+    pager: Option<Pager>,
+}
+
+struct Pager {
+    child: Child,
+    pieces: Option<SyncSender<Vec<u8>>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Paged {
+    /// Text of up to `lines` lines goes to `plain`, more to the pager.
+    pub fn new(command: &str, lines: usize, plain: Sink) -> Paged {
+        Paged { command: command.to_owned(), lines, plain, held: Vec::new(), held_lines: 0, pager: None }
+    }
+
+    /// Starts the pager; where it cannot be started all goes to the screen.
+    fn give_away(&mut self) -> io::Result<()> {
+        let held = std::mem::take(&mut self.held);
+        match Pager::start(&self.command) {
+            Ok(pager) => {
+                let pager = self.pager.insert(pager);
+                held.chunks(PIECE_BYTES).try_for_each(|piece| pager.send(piece.to_vec()))
+            }
+            Err(e) => {
+                terminal::err(&format!("note: no pager: {}: {e}\n", self.command));
+                self.lines = usize::MAX;
+                self.plain.write_all(&held)
+            }
+        }
+    }
+}
+
+impl Write for Paged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(pager) = &mut self.pager {
+            let n = bytes.len().min(PIECE_BYTES);
+            return pager.send(bytes[..n].to_vec()).map(|()| n);
+        }
+        if self.lines == usize::MAX {
+            return self.plain.write(bytes);
+        }
+        self.held.extend_from_slice(bytes);
+        self.held_lines += bytes.iter().filter(|b| **b == b'\n').count();
+        if self.held_lines > self.lines || self.held.len() > HELD_BYTES_MAX {
+            self.give_away()?;
+        }
+        Ok(bytes.len())
+    }
+
+    /// What fits is shown at the end of the answer.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Paged {
+    /// Ends the answer: shows what fits, or waits until the pager is left.
+    fn drop(&mut self) {
+        if self.pager.take().is_none() {
+            // A closed terminal cannot be told anything.
+            let _ = self.plain.write_all(&self.held).and_then(|()| self.plain.flush());
+        }
+    }
+}
+
+impl Pager {
+    fn start(command: &str) -> io::Result<Pager> {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).stdin(Stdio::piped());
+        if std::env::var_os("LESS").is_none() {
+            shell.env("LESS", "SRFX");
+        }
+        let mut child = shell.spawn()?;
+        let mut input = child.stdin.take().ok_or_else(|| io::Error::other("it takes no input"))?;
+        let (pieces, received) = sync_channel::<Vec<u8>>(PIECES_MAX);
+        let writer = std::thread::spawn(move || {
+            for piece in received {
+                if input.write_all(&piece).is_err() {
+                    break;
+                }
+            }
+        });
+        terminal::lend(true);
+        Ok(Pager { child, pieces: Some(pieces), writer: Some(writer) })
+    }
+
+    /// Hands a piece over. An error once the pager was left, or Ctrl-C came.
+    fn send(&mut self, mut piece: Vec<u8>) -> io::Result<()> {
+        let Some(pieces) = &self.pieces else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        loop {
+            match pieces.try_send(piece) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Disconnected(_)) => return Err(io::ErrorKind::BrokenPipe.into()),
+                Err(TrySendError::Full(back)) => piece = back,
+            }
+            if interrupt::count() > 0 {
+                return Err(io::Error::other("cancelled"));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Pager {
+    /// The end of its input, then its own end.
+    fn drop(&mut self) {
+        self.pieces = None;
+        let _ = self.child.wait();
+        if let Some(writer) = self.writer.take() {
+            // It ends with the pager's end of the pipe.
+            let _ = writer.join();
+        }
+        terminal::lend(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_pager_is_the_one_that_is_named() {
+        let with = |pairs: &[(&str, &str)], less: bool| {
+            let pairs: Vec<(String, String)> =
+                pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            command(|name| pairs.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone()), || less)
+        };
+        assert_eq!(with(&[("ASOF_PAGER", "a -b"), ("PAGER", "c")], true).as_deref(), Some("a -b"));
+        assert_eq!(with(&[("PAGER", "c")], true).as_deref(), Some("c"));
+        assert_eq!(with(&[], true).as_deref(), Some("less -SRFX"));
+        for none in [with(&[], false), with(&[("ASOF_PAGER", "")], true), with(&[("PAGER", "cat")], true)] {
+            assert_eq!(none, None);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_what_does_not_fit_is_paged() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("paged");
+        let pager = format!("cat > '{}'", file.display());
+        let write = |lines: usize| {
+            let plain = Shared::default();
+            let mut paged = Paged::new(&pager, 3, Box::new(plain.clone()));
+            (0..lines).for_each(|i| writeln!(paged, "line {i}").unwrap());
+            paged.flush().unwrap();
+            drop(paged);
+            let plain = String::from_utf8(plain.0.lock().unwrap().clone()).unwrap();
+            (plain, std::fs::read_to_string(&file).unwrap_or_default())
+        };
+        assert_eq!(write(3), ("line 0\nline 1\nline 2\n".into(), String::new()));
+        let (plain, paged) = write(50_000);
+        assert_eq!((plain.as_str(), paged.lines().count()), ("", 50_000));
+        assert!(paged.starts_with("line 0\n") && paged.ends_with("line 49999\n"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pager_that_is_left_ends_the_answer() {
+        let mut paged = Paged::new("head -n 1 > /dev/null", 1, Box::new(io::sink()));
+        let line = format!("{}\n", "x".repeat(1000));
+        let error = (0..100_000).find_map(|_| paged.write_all(line.as_bytes()).err()).unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
