@@ -76,7 +76,7 @@ impl Shop {
     ) -> Option<Played> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/terminal.py");
         let home = self.path().display().to_string();
-        let mut env = serde_json::json!({ "PATH": "/usr/bin:/bin", "HOME": home, "ASOF_HISTORY": "", "ASOF_PAGER": "" });
+        let mut env = serde_json::json!({ "PATH": "/usr/bin:/bin", "HOME": home, "NO_COLOR": "1", "ASOF_HISTORY": "", "ASOF_PAGER": "" });
         environment.iter().for_each(|(name, value)| env[*name] = (*value).into());
         let steps: Vec<serde_json::Value> = steps.iter().map(Step::json).collect();
         let play = serde_json::json!({
@@ -419,6 +419,8 @@ fn wish_13_errors_point_at_the_place() {
     assert_eq!(code, 1);
     let wanted = " --> 2:8\n  |\n2 |        statsu\n  |        ^\n";
     assert!(err.contains(wanted) && err.contains("hint: did you mean"), "{err}");
+    let (_, _, err) = shop.sql(&["SELCT 1"]);
+    assert!(err.contains("hint: did you mean SELECT?"), "{err}");
     let (_, _, err) = shop.sql(&["SELECT * FROM ordrs"]);
     assert!(
         err.contains("1 | SELECT * FROM ordrs\n  |               ^") && err.contains("did you mean orders?"),

@@ -31,7 +31,7 @@ const MOMENTS: [&str; 4] = ["yesterday ", "now", "today", "commit:"];
 
 /// Where the completed word begins (a byte offset) and what it may become, best first.
 pub fn complete(line: &str, names: &Names) -> (usize, Vec<String>) {
-    if meta::is_meta(line) {
+    if meta::is_meta(line) && line.trim_start().starts_with(['\\', '.']) {
         return complete_meta(line, names);
     }
     let tokens = tokens(line);

@@ -71,8 +71,8 @@ impl Shell {
         }
         let mut rows = Collect::default();
         let report = self.runner.run(&statement, &mut rows)?;
-        let what = format!("{} {}: {column}", table.name, values.join(" "));
-        let text: String = rows.0.iter().map(|batch| in_words(&what, batch)).collect();
+        let row_name = format!("{} {}", table.name, values.join(" "));
+        let text: String = rows.0.iter().map(|batch| in_words(&row_name, &column, batch)).collect();
         self.print(&text)?;
         footer::notes(&report).iter().for_each(|line| (self.screen.remarks)(line));
         Ok(())
@@ -107,7 +107,9 @@ impl Shell {
                 let ends = ["\"__START_AT\" NULLS FIRST", "\"_change_type\" DESC"].map(str::to_owned);
                 let order = [&key[..], &ends].concat().join(", ");
                 (self.screen.remarks)(&as_believed(&[(from, &a), (to, &b)]));
-                let [from, to] = [from, to].map(sql_time);
+                // A word here, so that it is not taken for an instant after the last commit.
+                let moment = |when| if when == When::Now { "'now'".to_owned() } else { sql_time(when) };
+                let [from, to] = [from, to].map(moment);
                 self.statement(&format!(
                     "SELECT \"_change_type\", {columns}, \"__START_AT\", \"__END_AT\" \
                      FROM belief_diff({name}, {from}, {to}) ORDER BY {order}"
@@ -150,7 +152,8 @@ fn column_of(table: &TableNames, name: &str) -> Outcome<String> {
 }
 
 /// The events that `why` names, in words.
-fn in_words(what: &str, batch: &RecordBatch) -> String {
+fn in_words(row_name: &str, column: &str, batch: &RecordBatch) -> String {
+    let what = &format!("{row_name}: {column}");
     let cell = |row: usize, name: &str| {
         let mut text = String::new();
         let column = batch.column_by_name(name)?;
@@ -171,17 +174,23 @@ fn in_words(what: &str, batch: &RecordBatch) -> String {
                 format!("{}, which several events wrote, the newest first\n", visible(what))
             }
             "set in part" => String::new(),
-            _ => format!("{}: there is no row\n", visible(what)),
+            _ => format!("{}: there is no row\n", visible(row_name)),
         });
         let did = match why.as_str() {
-            "set in part" => format!("wrote {written}"),
-            word => word.to_owned(),
+            "set" => "set by".to_owned(),
+            "set in part" => format!("{written} by"),
+            _ => "ended by".to_owned(),
         };
         let from = get("__START_AT").unwrap_or_else(|| "the beginning".into());
         let known = get("__SYSTEM_START_AT").unwrap_or_else(|| "the beginning".into());
-        let operation = get("_operation").unwrap_or_default();
+        let operation = match get("_operation").unwrap_or_default().as_str() {
+            "moved_away" => "a change of its key".to_owned(),
+            word if word.starts_with(['i', 'u']) => format!("an {word}"),
+            word => format!("a {word}"),
+        };
         out.push_str(&format!(
-            "  {did} by an event ({operation}) that holds from {from}, known since {known}\n"
+            "  {did} {operation} that holds from {from}, known since {known}
+"
         ));
         let place = [
             (

@@ -83,10 +83,14 @@ impl Shell {
         let (table, _, condition) = self.key(rest, "history")?;
         let name = table.name.replace('\'', "''");
         let columns: Vec<String> = table.columns.iter().map(|c| identifier(&c.name)).collect();
-        self.statement(&format!(
+        let report = self.asked(&format!(
             "SELECT \"_operation\", \"__START_AT\", {}, \"__COMMIT_SEQ\" FROM history('{name}') WHERE {condition}",
             columns.join(", ")
-        ))
+        ))?;
+        if report.rows == Some(0) {
+            (self.screen.remarks)("empty: there are no events of this key");
+        }
+        Ok(())
     }
 
     pub(super) fn timeline(&mut self, rest: &str) -> Outcome {
@@ -97,12 +101,12 @@ impl Shell {
             identifier(&table.name)
         );
         let mut rows = Collect::default();
-        let report = self.runner.run(&statement, &mut rows)?;
+        self.runner.run(&statement, &mut rows)?;
         let found = rectangles::of(&rows.0, &table)?;
         let text = self.drawing(&found.list, &found);
         self.print(&format!("{} {}\n{text}", table.name, crate::render::escape::visible(&key.join(" "))))?;
         if found.list.is_empty() {
-            (self.screen.remarks)(report.summary.why_empty.as_deref().unwrap_or("this key was never seen"));
+            (self.screen.remarks)("empty: nothing was ever held true of this key");
         }
         Ok(())
     }

@@ -172,9 +172,21 @@ pub struct Typed<'a> {
     pub rest: &'a str,
 }
 
+/// Words that people type to leave or to be helped, as commands of their own.
+const BARE: [&str; 3] = ["quit", "exit", "help"];
+
+/// The word, if the line is nothing but one of [`BARE`].
+fn bare(line: &str) -> Option<&'static str> {
+    let line = line.trim().trim_end_matches(';').trim_end();
+    BARE.into_iter().find(|word| line.eq_ignore_ascii_case(word))
+}
+
 /// Whether a line is a meta command.
 pub fn is_meta(line: &str) -> bool {
     let line = line.trim_start();
+    if bare(line).is_some() {
+        return true;
+    }
     line.starts_with('\\') || (line.starts_with('.') && !line[1..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
@@ -182,6 +194,9 @@ pub fn is_meta(line: &str) -> bool {
 pub fn split(line: &str) -> Option<Typed<'_>> {
     if !is_meta(line) {
         return None;
+    }
+    if let Some(name) = bare(line) {
+        return Some(Typed { name, rest: "" });
     }
     let body = line.trim().trim_end_matches(';').trim_end();
     let body = &body[1..];
@@ -292,6 +307,9 @@ mod tests {
         );
         assert_eq!(split(".d orders"), Some(Typed { name: "d", rest: "orders" }));
         assert_eq!(split("\\"), Some(Typed { name: "", rest: "" }));
+        assert_eq!(split(" Quit;"), Some(Typed { name: "quit", rest: "" }));
+        assert_eq!(split("exit\n").map(|t| t.name), Some("exit"));
+        assert!(split("help me").is_none() && split("quitter").is_none());
         assert!(split("select 1").is_none() && split(".5 + 1").is_none() && split("").is_none());
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Text that waits for the pager, in pieces.
 const PIECES_MAX: usize = 64;
-/// Bytes of a piece.
+/// Bytes of a piece, about.
 const PIECE_BYTES: usize = 1 << 14;
 /// How often a wait looks for signals.
 const POLL: Duration = Duration::from_millis(20);
@@ -64,7 +64,7 @@ impl Paged {
         match Pager::start(&self.command) {
             Ok(pager) => {
                 let pager = self.pager.insert(pager);
-                held.chunks(PIECE_BYTES).try_for_each(|piece| pager.send(piece.to_vec()))
+                pager.send(held)
             }
             Err(e) => {
                 terminal::err(&format!("note: no pager: {}: {e}\n", self.command));
@@ -77,9 +77,12 @@ impl Paged {
 
 impl Write for Paged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(pager) = &mut self.pager {
-            let n = bytes.len().min(PIECE_BYTES);
-            return pager.send(bytes[..n].to_vec()).map(|()| n);
+        if let Some(pager) = &self.pager {
+            self.held.extend_from_slice(bytes);
+            if self.held.len() >= PIECE_BYTES {
+                pager.send(std::mem::take(&mut self.held))?;
+            }
+            return Ok(bytes.len());
         }
         if self.lines == usize::MAX {
             return self.plain.write(bytes);
@@ -101,10 +104,12 @@ impl Write for Paged {
 impl Drop for Paged {
     /// Ends the answer: shows what fits, or waits until the pager is left.
     fn drop(&mut self) {
-        if self.pager.take().is_none() {
-            // A closed terminal cannot be told anything.
-            let _ = self.plain.write_all(&self.held).and_then(|()| self.plain.flush());
-        }
+        let held = std::mem::take(&mut self.held);
+        // Neither a pager that was left nor a closed terminal can be told anything.
+        let _ = match self.pager.take() {
+            Some(pager) => pager.send(held),
+            None => self.plain.write_all(&held).and_then(|()| self.plain.flush()),
+        };
     }
 }
 
@@ -130,8 +135,9 @@ impl Pager {
     }
 
     /// Hands a piece over. An error once the pager was left, or Ctrl-C came.
-    fn send(&mut self, mut piece: Vec<u8>) -> io::Result<()> {
+    fn send(&self, mut piece: Vec<u8>) -> io::Result<()> {
         let Some(pieces) = &self.pieces else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        let mut wait = Duration::from_millis(1);
         loop {
             match pieces.try_send(piece) {
                 Ok(()) => return Ok(()),
@@ -141,7 +147,8 @@ impl Pager {
             if interrupt::count() > 0 {
                 return Err(io::Error::other("cancelled"));
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(wait);
+            wait = (wait * 2).min(POLL);
         }
     }
 }

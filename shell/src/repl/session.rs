@@ -8,7 +8,7 @@ use crate::args::duration;
 use crate::backend::Clocks;
 use crate::outcome::{Exit, Failure, Outcome, Place};
 use crate::render::{Mode, Sink};
-use crate::runner::Runner;
+use crate::runner::{Report, Runner};
 use crate::text::lex;
 use std::path::PathBuf;
 
@@ -112,13 +112,18 @@ impl Shell {
     }
 
     pub(super) fn statement(&mut self, text: &str) -> Outcome {
+        self.asked(text).map(|_| ())
+    }
+
+    /// Runs a statement and shows its answer with what is said under it.
+    pub(super) fn asked(&mut self, text: &str) -> Outcome<Report> {
         let report = self.answer(text)?;
         let told =
             |line: &&String| self.screen.footers || line.starts_with("note:") || line.starts_with("empty:");
         let lines = footer::lines(&report, self.timing);
         let lines: Vec<&String> = lines.iter().filter(told).collect();
         lines.into_iter().for_each(|line| (self.screen.remarks)(line));
-        Ok(())
+        Ok(report)
     }
 
     fn meta(&mut self, name: &str, rest: &str) -> Outcome<Step> {

@@ -176,7 +176,7 @@ fn why_and_diff_are_questions_to_functions() {
     assert_eq!(
         asked[2],
         "SELECT \"_change_type\", \"id\", \"status\", \"amount\", \"__START_AT\", \"__END_AT\" \
-         FROM belief_diff('orders', '2026-11-29T18:00:00Z', now()) \
+         FROM belief_diff('orders', '2026-11-29T18:00:00Z', 'now') \
          ORDER BY \"id\", \"__START_AT\" NULLS FIRST, \"_change_type\" DESC"
     );
     assert!(

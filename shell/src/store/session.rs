@@ -58,8 +58,19 @@ fn failure(e: SqlError, text: &str) -> Failure {
         text: text.lines().nth(p.line.max(1) as usize - 1).unwrap_or_default().to_owned(),
     });
     failure.hints.extend(e.hint);
+    failure.hints.extend(meant(&failure.message));
     failure
 }
+
+/// What a word that begins no statement may have been meant as.
+fn meant(message: &str) -> Option<String> {
+    let word = message.strip_prefix("expected: an SQL statement, found: ")?.to_ascii_uppercase();
+    let near = asofdb::near::nearest(&word, STATEMENTS.iter().copied())?;
+    Some(format!("did you mean {near}?"))
+}
+
+/// Words that statements begin with.
+const STATEMENTS: [&str; 8] = ["SELECT", "WITH", "EXPLAIN", "SET", "RESET", "SHOW", "DESCRIBE", "VALUES"];
 
 async fn answer(work: Work, parts: Sender<Part>) -> Outcome<Summary> {
     let Work { session, text, params, probe } = work;

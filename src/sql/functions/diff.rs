@@ -3,7 +3,7 @@
 
 use super::arguments::Arguments;
 use crate::sql::clause::Axis;
-use crate::sql::clock::point_on_axis;
+use crate::sql::clock::{Point, point_on_axis};
 use crate::sql::context::{QueryContext, TableBounds};
 use crate::sql::error::{SqlError, from_datafusion};
 use crate::sql::table::{INTERVAL_COLUMNS, Shape, TemporalTable};
@@ -29,7 +29,12 @@ pub(crate) fn table(
     let (Some(a), Some(b)) = (arguments.point(1)?, arguments.point(2)?) else {
         return Err(SqlError::invalid("belief_diff(): a system time is NULL"));
     };
-    let on_axis = |p| point_on_axis(p, Axis::System, meta.system_axis, &meta.name, context.now);
+    let on_axis = |p| {
+        let at = point_on_axis(p, Axis::System, meta.system_axis, &meta.name, context.now)?;
+        // Now is no question about the future: what is stored by now is all there is.
+        let last = context.reader.commit_at().filter(|_| p == Point::Now && !meta.system_declared);
+        Ok::<i64, SqlError>(last.map_or(at, |last| at.min(last)))
+    };
     let (a, b) = (on_axis(a)?, on_axis(b)?);
     arguments.note_session_clocks(context);
     let commit = context.default_commit()?;

@@ -135,3 +135,16 @@ fn the_session_says_when() {
     assert_eq!(name(""), [["v1"]]);
     assert_eq!(name(", '2024-05-01 12:10:00', NULL"), [["v3"]]);
 }
+
+/// What is stored by now is all there is: the word is no instant after the last commit.
+#[test]
+fn d3_a_difference_with_now_needs_no_notice() {
+    let f = Fixture::new();
+    let diff = |to: &str| {
+        ask(&f.session, &format!("SELECT * FROM belief_diff('orders', '2024-05-01 13:00:30', {to})"))
+    };
+    let (rows, said) = diff("'now'");
+    assert!(!rows.is_empty() && said.is_empty(), "{said:?}");
+    let (same, said) = diff("'2024-05-01 23:00:00'");
+    assert_eq!((same, said.len()), (rows, 1), "an instant after the last commit is told");
+}
