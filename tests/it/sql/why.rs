@@ -81,7 +81,7 @@ fn check(m: &Model, session: &Session, key: u32, column: u32, at: (i64, i64, u64
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 50, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn b2_b5_the_named_event_is_the_one_the_row_shows(
