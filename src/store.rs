@@ -77,6 +77,18 @@ impl Store {
         Ok(Store { memory, ..Store::open_with(path, mode, memory.engine_options())? })
     }
 
+    /// Closes the store and says whether the work behind commits went well, such as writing runs. Whatever fails
+    /// here, every commit is on disk. While there are other handles the store stays open, and the last of them is
+    /// told; a handle that is dropped tells nobody.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn close(self) -> Result<()> {
+        let Store { engine, following, memory: _ } = self;
+        drop(following);
+        Ok(engine.close()?)
+    }
+
     /// The memory that the store and its sessions may use.
     pub fn memory(&self) -> MemoryBudget {
         self.memory

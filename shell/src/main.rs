@@ -13,6 +13,7 @@ mod progress;
 mod render;
 mod repl;
 mod runner;
+mod spill;
 mod store;
 mod terminal;
 #[cfg(test)]
@@ -36,7 +37,9 @@ fn tell_panics() {
 
 fn main() -> ExitCode {
     tell_panics();
-    match commands::run(args::Cli::parse()) {
+    let done = commands::run(args::Cli::parse());
+    spill::end();
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if failure.closed_pipe => ExitCode::SUCCESS,
         Err(failure) => {

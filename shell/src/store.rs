@@ -146,6 +146,18 @@ pub fn upkeep_keeping(path: &Path, keep_log: bool) -> Outcome<Store> {
     Store::open_with(path, OpenMode::Write, options).map_err(|e| open_failure(path, &e))
 }
 
+/// Closes a store that was written to. What fails then loses nothing, and is told.
+pub fn close(store: Store) -> Outcome {
+    let path = store.engine().dir().display().to_string();
+    store.close().map_err(|e| {
+        let failure = failure(&e);
+        let message = format!("closing the store failed: {}", failure.message);
+        Failure { message, ..failure }.hint(format!(
+            "every commit is stored; 'asof compact {path}' does the rest when the cause is mended"
+        ))
+    })
+}
+
 /// An error of the engine.
 pub fn engine_failure(e: asofdb_storage::engine::Error) -> Failure {
     failure(&e.into())

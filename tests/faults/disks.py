@@ -264,4 +264,24 @@ def full(case):
             os.remove(fill)
             resumes(case, work, store, batch, time.monotonic(), [])
             told.append(f"{kind}: code {done.code}")
+        told.append(f"{kind} at closing: code {full_at_closing(case, work, kind, needed)}")
     return "; ".join(told)
+
+
+def full_at_closing(case, work, kind, needed):
+    """Room for the log and for nothing that is made of it: all is stored, and what was not done is told."""
+    # So many that closing flushes them.
+    work = work if work.n >= 20_000 else Workload(case, messages=20_000, name="closing")
+    with Mounted(case, "closing-" + kind, max(16, needed >> 19), kind) as disk:
+        store, fill = os.path.join(disk.at, "store"), os.path.join(disk.at, "fill")
+        left = os.statvfs(disk.at)
+        with open(fill, "wb") as file:
+            file.write(b"x" * max(0, left.f_bavail * left.f_frsize - needed - (128 << 10)))
+        done = work.take(store, batch=max(1, work.n // 40))
+        expect(done.code == 1 and "closing the store failed" in done.err and "No space" in done.err, f"{kind}: {done}")
+        events = int(case.ask(store, "SELECT count(*) FROM history('w')")[0][0])
+        expect(events == work.n, f"{kind}: {events} events of {work.n}")
+        os.remove(fill)
+        case.ok("compact", store)
+        work.check(store)
+        return done.code

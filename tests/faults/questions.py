@@ -1,13 +1,15 @@
-"""Hostile questions and damage, as people meet them (D6, D9, H9, H10, H14)."""
+"""Hostile questions and damage, as people meet them (D6, D9, H8, H9, H10, H14)."""
 
 import glob
 import os
 import pty
 import select
 import signal
+import stat
 import time
 
-from common import Workload, expect, row
+from common import Skip, Workload, expect, limits, row
+from disks import Mounted
 
 
 def small_store(case, name="store"):
@@ -114,6 +116,53 @@ def endless(case):
         slowest = max(slowest, done.seconds - 0.5)
     expect(slowest < 10, f"{slowest:.1f} s")
     return f"{len(ENDLESS)} questions, over within {slowest:.2f} s"
+
+
+SPILLS = "SELECT count(*) FROM (SELECT repeat(CAST(value AS VARCHAR), 8) AS t FROM generate_series(1, 600000) GROUP BY 1)"
+
+
+def spilled(state):
+    """Files with rows that a question has put away."""
+    return [os.path.join(d, f) for d, _, files in os.walk(state) for f in files if f != "LOCK"]
+
+
+@row("H8", "a question killed while it spills, and no room to spill to: private files, which the next command removes")
+def spills(case):
+    store, state, temporary = small_store(case), case.path("state"), case.path("tmp")
+    os.mkdir(temporary)
+    env = {"XDG_STATE_HOME": state, "TMPDIR": temporary}
+    ask = ["sql", store, SPILLS, "-o", "csv", "--memory", "64MB"]
+    for _ in range(3 if case.long else 1):
+        child = case.start(*ask, env=env, before=limits(umask=0))
+        begun = time.monotonic()
+        while not spilled(state):
+            expect(child.poll() is None and time.monotonic() - begun < 60, "the question does not spill")
+            time.sleep(0.01)
+        for name in os.listdir(os.path.join(state, "asof", "spill")):
+            mode = stat.S_IMODE(os.stat(os.path.join(state, "asof", "spill", name)).st_mode)
+            expect(mode == 0o700, f"{name} has mode {mode:03o}: others could read what is in it")
+        # Another question beside it leaves its files alone.
+        case.ok("sql", store, "SELECT 1", env=env)
+        child.kill()
+        child.communicate()
+        expect(spilled(state), "the kill left nothing to remove, or another question removed it")
+        case.ok("sql", store, "SELECT 1", env=env)
+        left = os.listdir(os.path.join(state, "asof", "spill"))
+        expect(not left and not os.listdir(temporary), f"left: {left} {os.listdir(temporary)}")
+    done = case.run(*ask, env=env)
+    expect(done.code == 0 and done.out == "count(*)\n600000\n" and not os.listdir(os.path.join(state, "asof", "spill")), f"{done.code} {done.err}")
+    try:
+        disk = Mounted(case, "h8", 4, "tmpfs")
+    except Skip as reason:
+        return f"killed: nothing left; a full disk: skipped, {reason}"
+    with disk:
+        full = {**env, "XDG_STATE_HOME": disk.at}
+        done = case.run(*ask, env=full)
+        expect(done.code == 1 and "error:" in done.err, f"a full disk: {done}")
+        left = os.listdir(os.path.join(disk.at, "asof", "spill"))
+        expect(not left, f"a full disk: left {left}")
+        case.ok("sql", store, "SELECT count(*) FROM t", env=full)
+    return "killed while it spills: nothing is left; a full disk: an error, nothing is left"
 
 
 @row("H10", "statements that kill parsers: refused before they are parsed, and the process lives")

@@ -31,11 +31,16 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
     interrupt::install();
     let started = Instant::now();
     let mut rounds = Rounds::new(&args.flow, manner)?;
-    let taken = take(&places.store, &input, &options, manner, &mut |store| rounds.start(store));
+    let mut open = None;
+    let taken = take(&places.store, &input, &options, manner, &mut |store| {
+        open = Some(store.clone());
+        rounds.start(store)
+    });
     let stopped = interrupt::count() > 0;
     // What was stored before a failure is exported too.
     let exported = rounds.finish();
     let report = taken?;
+    let closed = open.map_or(Ok(()), store::close);
     if manner.json {
         super::print_json(&serde_json::to_value(&report).unwrap_or_default())?;
     } else if !manner.quiet {
@@ -48,7 +53,7 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
         );
         super::print(&text)?;
     }
-    exported
+    exported.and(closed)
 }
 
 /// What is to be taken in: topics, or files.

@@ -146,10 +146,13 @@ fn replay(args: &IngestArgs, manner: Manner) -> Outcome {
     let options = super::ingest::options(args)?;
     let store = store::upkeep(&places.store)?;
     let report = store.replay_quarantine(&numbers, &options).map_err(|e| store::failure(&e))?;
+    let closed = store::close(store);
     if manner.json {
-        return print_json(&serde_json::to_value(&report).unwrap_or_default());
+        print_json(&serde_json::to_value(&report).unwrap_or_default())?;
+    } else {
+        print(&totals(&report, &places.store))?;
     }
-    print(&totals(&report, &places.store))
+    closed
 }
 
 fn totals(report: &IntakeReport, path: &Path) -> String {

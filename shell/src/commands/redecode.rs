@@ -31,8 +31,11 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
     drop(watch);
     bar.clear();
     let report = report.map_err(|e| store::failure(&e))?;
+    let closed = store::close(store);
     if manner.json {
-        return print_json(&serde_json::to_value(&report).unwrap_or_default());
+        print_json(&serde_json::to_value(&report).unwrap_or_default())?;
+    } else {
+        print(&super::ingest::totals(&report, &places.store))?;
     }
-    print(&super::ingest::totals(&report, &places.store))
+    closed
 }

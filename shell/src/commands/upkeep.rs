@@ -197,6 +197,7 @@ pub fn compact(args: &CompactArgs, manner: Manner) -> Outcome {
     let before = store.engine().status().map_err(library::engine_failure)?;
     let merges = store.engine().compact().map_err(library::engine_failure)?;
     let after = store.engine().status().map_err(library::engine_failure)?;
+    library::close(store)?;
     if manner.json {
         return print_json(&json!({
             "merges": merges,
@@ -229,6 +230,7 @@ pub fn rebuild(args: &RebuildArgs, manner: Manner) -> Outcome {
     let store = library::upkeep(args.store.path()?)?;
     store.engine().rebuild().map_err(library::engine_failure)?;
     let events = store.engine().status().map_err(library::engine_failure)?.events;
+    library::close(store)?;
     if manner.json {
         return print_json(&json!({"events": events}));
     }
@@ -248,6 +250,7 @@ pub fn accept_gap(args: &AcceptGapArgs, manner: Manner) -> Outcome {
     };
     let store = library::upkeep(&places.store)?;
     let commit = store.accept_gap(stream).map_err(|e| library::failure(&e))?.map(|info| info.seq);
+    library::close(store)?;
     if manner.json {
         return print_json(&json!({"stream": stream, "commit": commit}));
     }

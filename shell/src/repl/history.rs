@@ -8,12 +8,17 @@ const SECRETS: [&str; 6] = ["password", "passwd", "secret", "token", "api_key", 
 /// Where the history is: `ASOF_HISTORY`, or `asof/history` in `XDG_STATE_HOME` or `~/.local/state`.
 /// `None` = nowhere.
 pub fn path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
-    let absolute = |name| variable(name).filter(|p| p.is_absolute());
     if let Some(file) = variable("ASOF_HISTORY") {
         return (!file.as_os_str().is_empty()).then_some(file);
     }
+    Some(state_directory(variable)?.join("history"))
+}
+
+/// `asof` in `XDG_STATE_HOME` or `~/.local/state`; `None` where neither is known.
+pub fn state_directory(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let absolute = |name| variable(name).filter(|p| p.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|h| h.join(".local/state")))?;
-    Some(state.join("asof/history"))
+    Some(state.join("asof"))
 }
 
 /// Whether a line may be kept.

@@ -6,7 +6,7 @@ mod editor;
 mod explain;
 mod footer;
 mod highlight;
-mod history;
+pub mod history;
 mod inspect;
 pub mod meta;
 mod moments;

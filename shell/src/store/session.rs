@@ -31,7 +31,7 @@ impl Live {
     pub fn open(store: &Store, params: &[(String, String)], explain: bool) -> Outcome<Live> {
         let settings = Settings {
             memory_bytes_max: store.memory().query_bytes(),
-            spill_directory: Some(std::env::temp_dir()),
+            spill_directory: crate::spill::directory(),
             ..Settings::default()
         };
         let new = || store.session_with(settings.clone()).map(Arc::new).map_err(|e| super::failure(&e));

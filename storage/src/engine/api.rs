@@ -96,14 +96,21 @@ struct Inner {
     worker: Option<JoinHandle<()>>,
 }
 
-impl Drop for Inner {
-    fn drop(&mut self) {
+impl Inner {
+    /// Ends the work behind commits.
+    fn end(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.signal.wake();
         if let Some(worker) = self.worker.take() {
             // A worker that panicked has left its last published state behind, which is consistent.
             let _ = worker.join();
         }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
@@ -136,6 +143,18 @@ impl Engine {
             );
         }
         Ok(Engine { inner: Arc::new(Inner { shared, worker }) })
+    }
+
+    /// Closes the store and says whether the work behind commits went well: what they left in memory may be
+    /// flushed now, and runs merged. Whatever fails here, every commit is on disk, and the next one to open the store
+    /// finds it. While there are other handles the store stays open, and the last of them is told.
+    ///
+    /// # Errors
+    /// That of the work that failed last and was not done since; `Io` mostly. Dropping a handle tells nobody.
+    pub fn close(self) -> Result<(), Error> {
+        let Some(mut inner) = Arc::into_inner(self.inner) else { return Ok(()) };
+        inner.end();
+        inner.shared.signal.failure().map_or(Ok(()), Err)
     }
 
     /// The directory of the store.

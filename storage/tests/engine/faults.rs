@@ -4,7 +4,7 @@
 use crate::hook::HookDisk;
 use crate::power::model;
 use crate::table::*;
-use asofdb_storage::disk::{Disk, SimDisk, sim::Fault};
+use asofdb_storage::disk::{Disk, DiskOp, SimDisk, sim::Fault};
 use asofdb_storage::engine::{Engine, EngineOptions, Error, ErrorKind, OpenMode, Status};
 use asofdb_storage::time::FOREVER;
 use std::io::ErrorKind as Io;
@@ -99,8 +99,49 @@ fn fault_d14_any_call_that_fails_is_an_error_and_loses_nothing() {
     }
     println!("D14: {fired} calls failed, {images} power cuts after them (seed: number of the call)");
     assert!(fired > 400, "{fired}");
-    // Closing has nobody to tell, and nothing that counts to lose.
+    // Nothing that counts is left to do after the compaction.
     assert!(silent < 20, "{silent} failures were not told although no call worked any more");
+}
+
+/// Any call of closing fails, with and without effect, once and for ever: it is told, and every commit is there.
+#[test]
+fn fault_d14_any_call_that_fails_at_closing_is_told_and_loses_nothing() {
+    // All that closing flushes, at once and encoded or not.
+    let options =
+        EngineOptions { background: true, index: false, closing_events_max: 0, ..options(1_000_000) };
+    let mut fired = 0;
+    for (forever, takes_effect) in [(false, false), (false, true), (true, false)] {
+        for n in 1.. {
+            let disk = SimDisk::new();
+            let opened =
+                Engine::open_with(Path::new("/store"), OpenMode::Create, options.clone(), components(&disk));
+            let engine = opened.expect("a new store");
+            for seq in 1..=COMMITS {
+                engine.commit(commit_of(&model(), seq)).expect("a commit");
+            }
+            let operation = disk.operations() + n;
+            disk.set_fault(Fault { operation, kind: Io::StorageFull, forever, takes_effect });
+            let other = engine.clone();
+            assert!(other.close().is_ok(), "the store is still open");
+            let closed = engine.close();
+            if disk.faults_fired() == 0 {
+                assert!(n > 8 && closed.is_ok(), "{n}: {closed:?}");
+                break;
+            }
+            fired += 1;
+            let place =
+                format!("call {n} of closing fails, for ever: {forever}, with effect: {takes_effect}");
+            // Lists of commits that count no more are removed at the next opening too.
+            let spared = disk.trace()[operation as usize - 1] == (DiskOp::List, "/store".into());
+            let told = closed.as_ref().is_err_and(|e| e.kind == ErrorKind::Io && !e.message.is_empty());
+            assert!(told || spared && closed.is_ok(), "{place}: {closed:?}");
+            disk.clear_fault();
+            resumes(&disk.crash_image(n), COMMITS, &format!("{place}, then a power cut, seed {n}"));
+            resumes(&disk, COMMITS, &place);
+        }
+    }
+    println!("D14: {fired} calls failed at closing, each was told");
+    assert!(fired > 30, "{fired}");
 }
 
 /// The disk is full at any size: no acknowledgement, no file left, reads go on, and all of it goes on when
