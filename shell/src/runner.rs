@@ -73,7 +73,8 @@ impl Runner {
             Err(failure) => {
                 drop(runtime);
                 self.give_up(&task);
-                return Err(failure);
+                // What is being written to may be the first to hear of it.
+                return Err(if interrupt::count() > 0 { cancelled() } else { failure });
             }
         };
         let summary = match self.waiting.block_on(task) {

@@ -255,7 +255,7 @@ fn wish_6_a_join_is_cancelled_also_under_a_pager() {
         Send("SELECT a.value FROM generate_series(1, 100000) a, generate_series(1, 200000) b;\r"),
         See("pages ..."),
         Send("\x03"),
-        See("cancelled"),
+        See("error: cancelled"),
         Prompt,
         Send("SELECT 41 + 1 AS answer;\r"),
         See("42"),
@@ -279,6 +279,7 @@ fn wish_7_wide_answers_can_be_read() {
         See("columns not shown"),
         Prompt,
         Send("\\last\r"),
+        See("paged"),
         See("column_20"),
         Prompt,
         Send("\\x\r"),
@@ -292,13 +293,14 @@ fn wish_7_wide_answers_can_be_read() {
         See("not shown"),
         Prompt,
         Send("\\last\r"),
+        See("paged"),
         See(" 250 "),
         See(" 500 "),
         Prompt,
         Send("\x04"),
         End,
     ];
-    let Some(played) = shop.play(&["s"], &[], &steps) else { return };
+    let Some(played) = shop.play(&["s"], &[("ASOF_PAGER", "sed 's/^/paged /'")], &steps) else { return };
     let table = played.seen.find("column_0 ").expect("the first column");
     let note = played.seen.find("columns not shown").expect("a note");
     assert!(!played.seen[table..note].lines().any(|l| l.chars().count() > 90 && l.starts_with('\u{2502}')));

@@ -31,7 +31,8 @@ Examples:
 
 Exit codes: 0 done, 1 a statement failed or contents differ, 2 wrong usage, 3 store busy,
 4 store damaged, 5 source failed, 124 timeout, 130 cancelled.
-Environment: ASOF_STORE (the store where none is named), ASOF_LOG (info, debug), NO_COLOR.";
+Environment: ASOF_STORE (the store where none is named), ASOF_LOG (info, debug), ASOF_PAGER,
+ASOF_HISTORY (the history of the shell), NO_COLOR.";
 
 /// A bitemporal change store: what was it on Tuesday, and what did we think it was then?
 #[derive(Debug, Parser)]

@@ -26,6 +26,10 @@ pub fn run(args: &DemoArgs, manner: Manner) -> Outcome {
     let dir = args.dir.display();
     let events = args.dir.join(EVENTS_DIRECTORY);
     let cannot = |e: std::io::Error| Failure::io(&format!("cannot write to {}", events.display()), &e);
+    if let Some(parent) = args.dir.parent() {
+        fs::create_dir_all(parent)
+            .map_err(|e| Failure::io(&format!("cannot make {}", parent.display()), &e))?;
+    }
     // A store is only ever made in an empty directory, so it comes before the events.
     drop(store::writer(&args.dir)?);
     fs::create_dir_all(&events).map_err(cannot)?;

@@ -63,7 +63,9 @@ impl Shell {
         let plain = (self.screen.answers)();
         match (&self.screen.pager, (self.screen.lines)().filter(|_| self.paged)) {
             (Some(command), Some(lines)) => {
-                Box::new(Paged::new(command, lines.saturating_sub(LINES_BESIDE).max(1), plain))
+                let columns = (self.screen.width)().unwrap_or(usize::MAX);
+                let screen = (lines.saturating_sub(LINES_BESIDE).max(1), columns);
+                Box::new(Paged::new(command, screen, plain))
             }
             _ => plain,
         }

@@ -12,6 +12,9 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// The pager where none is named: it cuts long lines, which the arrow keys shift, and leaves what was shown on the
+/// screen.
+const DEFAULT: &str = "less -SRX";
 /// Text that waits for the pager, in pieces.
 const PIECES_MAX: usize = 64;
 /// Bytes of a piece, about.
@@ -24,7 +27,7 @@ const HELD_BYTES_MAX: usize = 1 << 20;
 /// The command line of the pager: `ASOF_PAGER`, `PAGER`, else less where there is one. `None` = no pager.
 pub fn command(variable: impl Fn(&str) -> Option<String>, less: impl Fn() -> bool) -> Option<String> {
     let named = variable("ASOF_PAGER").or_else(|| variable("PAGER"));
-    let command = named.or_else(|| less().then(|| "less -SRFX".to_owned()))?;
+    let command = named.or_else(|| less().then(|| DEFAULT.to_owned()))?;
     let command = command.trim();
     (!command.is_empty() && command != "cat").then(|| command.to_owned())
 }
@@ -38,12 +41,33 @@ pub fn has_less() -> bool {
 /// Output of one answer that may be longer than the screen.
 pub struct Paged {
     command: String,
-    /// Lines that fit.
-    lines: usize,
+    /// Lines that fit, and columns.
+    screen: (usize, usize),
     plain: Sink,
     held: Vec<u8>,
     held_lines: usize,
+    line: Line,
     pager: Option<Pager>,
+}
+
+/// The line that is being written: how wide it is, without the colours.
+#[derive(Default)]
+struct Line {
+    columns: usize,
+    in_escape: bool,
+}
+
+impl Line {
+    fn take(&mut self, byte: u8) {
+        match (self.in_escape, byte) {
+            (_, b'\n') => *self = Line::default(),
+            (_, 0x1b) => self.in_escape = true,
+            (true, _) => self.in_escape = !byte.is_ascii_alphabetic(),
+            // Only the first byte of a character counts.
+            (false, 0x80..=0xbf) => {}
+            (false, _) => self.columns += 1,
+        }
+    }
 }
 
 struct Pager {
@@ -53,9 +77,10 @@ struct Pager {
 }
 
 impl Paged {
-    /// Text of up to `lines` lines goes to `plain`, more to the pager.
-    pub fn new(command: &str, lines: usize, plain: Sink) -> Paged {
-        Paged { command: command.to_owned(), lines, plain, held: Vec::new(), held_lines: 0, pager: None }
+    /// Text that fits `screen`, which has so many lines and columns, goes to `plain`, other to the pager.
+    pub fn new(command: &str, screen: (usize, usize), plain: Sink) -> Paged {
+        let (held, line) = (Vec::new(), Line::default());
+        Paged { command: command.to_owned(), screen, plain, held, held_lines: 0, line, pager: None }
     }
 
     /// Starts the pager; where it cannot be started all goes to the screen.
@@ -68,7 +93,7 @@ impl Paged {
             }
             Err(e) => {
                 terminal::err(&format!("note: no pager: {}: {e}\n", self.command));
-                self.lines = usize::MAX;
+                self.screen = (usize::MAX, usize::MAX);
                 self.plain.write_all(&held)
             }
         }
@@ -84,12 +109,17 @@ impl Write for Paged {
             }
             return Ok(bytes.len());
         }
-        if self.lines == usize::MAX {
+        if self.screen.0 == usize::MAX {
             return self.plain.write(bytes);
         }
         self.held.extend_from_slice(bytes);
-        self.held_lines += bytes.iter().filter(|b| **b == b'\n').count();
-        if self.held_lines > self.lines || self.held.len() > HELD_BYTES_MAX {
+        let mut too_wide = false;
+        for byte in bytes {
+            self.held_lines += usize::from(*byte == b'\n');
+            self.line.take(*byte);
+            too_wide |= self.line.columns > self.screen.1;
+        }
+        if self.held_lines > self.screen.0 || too_wide || self.held.len() > HELD_BYTES_MAX {
             self.give_away()?;
         }
         Ok(bytes.len())
@@ -118,7 +148,7 @@ impl Pager {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]).stdin(Stdio::piped());
         if std::env::var_os("LESS").is_none() {
-            shell.env("LESS", "SRFX");
+            shell.env("LESS", "SRX");
         }
         let mut child = shell.spawn()?;
         let mut input = child.stdin.take().ok_or_else(|| io::Error::other("it takes no input"))?;
@@ -193,7 +223,7 @@ mod tests {
         };
         assert_eq!(with(&[("ASOF_PAGER", "a -b"), ("PAGER", "c")], true).as_deref(), Some("a -b"));
         assert_eq!(with(&[("PAGER", "c")], true).as_deref(), Some("c"));
-        assert_eq!(with(&[], true).as_deref(), Some("less -SRFX"));
+        assert_eq!(with(&[], true).as_deref(), Some("less -SRX"));
         for none in [with(&[], false), with(&[("ASOF_PAGER", "")], true), with(&[("PAGER", "cat")], true)] {
             assert_eq!(none, None);
         }
@@ -205,9 +235,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("paged");
         let pager = format!("cat > '{}'", file.display());
+        let text = |text: &str| {
+            let plain = Shared::default();
+            std::fs::write(&file, "").unwrap();
+            Paged::new(&pager, (3, 20), Box::new(plain.clone())).write_all(text.as_bytes()).unwrap();
+            (plain.0.lock().unwrap().len(), std::fs::read(&file).unwrap().len())
+        };
+        let bars = "\u{2502}".repeat(20);
+        assert_eq!(text(&bars), (60, 0), "characters, not bytes");
+        assert_eq!(text("\x1b[1;36mA\x1b[0m\x1b[1;36mAAAAAAAAAA\x1b[0m\n"), (34, 0), "colours have no width");
+        assert_eq!(text(&"x".repeat(21)), (0, 21), "too wide");
+        std::fs::write(&file, "").unwrap();
         let write = |lines: usize| {
             let plain = Shared::default();
-            let mut paged = Paged::new(&pager, 3, Box::new(plain.clone()));
+            let mut paged = Paged::new(&pager, (3, 20), Box::new(plain.clone()));
             (0..lines).for_each(|i| writeln!(paged, "line {i}").unwrap());
             paged.flush().unwrap();
             drop(paged);
@@ -223,7 +264,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_pager_that_is_left_ends_the_answer() {
-        let mut paged = Paged::new("head -n 1 > /dev/null", 1, Box::new(io::sink()));
+        let mut paged = Paged::new("head -n 1 > /dev/null", (1, 80), Box::new(io::sink()));
         let line = format!("{}\n", "x".repeat(1000));
         let error = (0..100_000).find_map(|_| paged.write_all(line.as_bytes()).err()).unwrap();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
