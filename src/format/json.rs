@@ -5,7 +5,7 @@
 //! lone surrogates.
 
 use super::scratch::Scratch;
-use super::swar::{Scanned, plain_string};
+use super::swar::{Scanned, digits_end, plain_string};
 
 /// The deepest nesting of arrays and objects that is read.
 pub const DEPTH_MAX: u32 = 128;
@@ -283,10 +283,9 @@ impl<'a> Scanner<'a> {
 
     #[inline]
     fn digits(&mut self) -> Result<(), JsonError> {
-        let rest = &self.text.as_bytes()[self.at..];
-        let n = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
-        self.at += n;
-        if n == 0 { Err(self.error("expected a digit")) } else { Ok(()) }
+        let from = self.at;
+        self.at = digits_end(self.text.as_bytes(), from);
+        if self.at == from { Err(self.error("expected a digit")) } else { Ok(()) }
     }
 
     fn number(&mut self) -> Result<&'a str, JsonError> {

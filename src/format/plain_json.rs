@@ -115,7 +115,7 @@ fn decode_quick<'a>(
 ) -> Option<Result<Step<'a>, Reject>> {
     let text = std::str::from_utf8(message.value?).ok()?;
     let quick = if layout.scan(text, &mut p.columns, &mut p.numbers) {
-        roles.change(options, layout, message, &p.columns, &mut p.numbers, &mut p.image)
+        roles.change(options, layout.names(), message, &p.columns, &mut p.numbers, &mut p.image)
     } else {
         None
     };

@@ -1,10 +1,10 @@
 //! What the columns of a plain message are for, by the number of their names: worked out once for each
-//! name, where the options ask nothing that depends on values or on several columns.
+//! name, where the options ask nothing that depends on several columns. Their values are simple: none is an
+//! object, which might be written leaf by leaf.
 
 use super::declare::{SYSTEM_TIME, VALID_TIME, absent, axis_of, is_partial, operation_of};
 use super::fields::Reject;
-use super::layout::Layout;
-use super::options::FormatOptions;
+use super::options::{ColumnChoice, FormatOptions};
 use crate::change::{AxisValue, Change, Column, Message};
 use asofdb_storage::event::Op;
 use asofdb_storage::value::Cell;
@@ -19,6 +19,8 @@ pub struct Roles {
     wanted: u8,
     /// Some columns are not kept.
     filtered: bool,
+    /// Some columns are not kept where they are NULL.
+    ignores: bool,
 }
 
 /// What a column is for, beside being one.
@@ -27,6 +29,8 @@ struct Role {
     /// Of [`OPERATION`] and its like.
     declared: u8,
     kept: bool,
+    /// It is not kept where it is NULL, unless the row ends.
+    ignored: bool,
 }
 
 const OPERATION: u8 = 1;
@@ -39,7 +43,6 @@ impl Roles {
     pub fn new(options: &FormatOptions) -> Option<Roles> {
         let simple = options.valid_end.is_none()
             && options.tie_break.is_empty()
-            && options.ignore_null.is_none()
             && options.columns_to_update.is_none()
             && options.delete_when.is_none()
             && options.truncate_when.is_none();
@@ -50,14 +53,14 @@ impl Roles {
             (options.operation_id.is_some(), OPERATION_ID),
         ];
         let wanted = wanted.iter().filter(|(declared, _)| *declared).map(|(_, role)| role).sum();
-        let filtered = options.columns != super::options::ColumnChoice::All;
-        simple.then_some(Roles { of_name: Vec::new(), wanted, filtered })
+        let filtered = options.columns != ColumnChoice::All;
+        let ignores = options.ignore_null.is_some();
+        simple.then_some(Roles { of_name: Vec::new(), wanted, filtered, ignores })
     }
 
     /// Works out the roles of names that are new.
-    fn learn(&mut self, options: &FormatOptions, layout: &Layout) {
-        let known = self.of_name.len();
-        for name in layout.names().skip(known) {
+    fn learn<'n>(&mut self, options: &FormatOptions, names: impl Iterator<Item = &'n [u8]>) {
+        for name in names.skip(self.of_name.len()).collect::<Vec<_>>() {
             let is = |column: Option<&str>| column.is_some_and(|c| c.as_bytes() == name);
             let mut declared = 0;
             for (column, role) in [
@@ -68,25 +71,26 @@ impl Roles {
             ] {
                 declared |= if is(column) { role } else { 0 };
             }
-            let kept = std::str::from_utf8(name).is_ok_and(|name| options.columns.contains(name));
-            self.of_name.push(Role { declared, kept });
+            let chosen = |choice: &ColumnChoice| std::str::from_utf8(name).is_ok_and(|n| choice.contains(n));
+            let ignored = options.ignore_null.as_ref().is_some_and(chosen);
+            self.of_name.push(Role { declared, kept: chosen(&options.columns), ignored });
         }
     }
 
-    /// What is particular to the change that columns with numbered names are, as
-    /// [`super::declare::plain_change`] has it; its image is still to be set: `image` where the answer says so, else all columns. `None` if the slow way has to
-    /// be taken.
-    pub fn change<'a>(
+    /// What is particular to the change that columns with numbers of `names` are, as
+    /// [`super::declare::plain_change`] has it; its image is still to be set: `image` where the answer says so, else
+    /// all columns. `None` if the slow way has to be taken.
+    pub fn change<'a, 'n>(
         &mut self,
         options: &FormatOptions,
-        layout: &Layout,
+        names: impl ExactSizeIterator<Item = &'n [u8]>,
         message: &Message<'a>,
         columns: &[Column<'a>],
         numbers: &mut Vec<u16>,
         image: &mut Vec<Column<'a>>,
     ) -> Option<Result<Option<(Plain<'a>, bool)>, Reject>> {
-        if self.of_name.len() < layout.names().len() {
-            self.learn(options, layout);
+        if self.of_name.len() < names.len() {
+            self.learn(options, names);
         }
         let (mut found, mut declared) = (0, [&columns[0]; 4]);
         for (column, number) in columns.iter().zip(&*numbers) {
@@ -99,20 +103,37 @@ impl Roles {
         if found != self.wanted {
             return None;
         }
-        let change = plain(options, message, declared);
-        if self.filtered
-            && let Ok(Some(_)) = &change
-        {
-            self.filter(columns, numbers, image);
+        let plain = match plain(options, message, declared) {
+            Ok(Some(plain)) => plain,
+            Ok(None) => return Some(Ok(None)),
+            Err(reject) => return Some(Err(reject)),
+        };
+        let ignores = self.ignores && !plain.op.ends_row();
+        let filtered = self.filtered || ignores;
+        if filtered {
+            self.filter(ignores, columns, numbers, image);
         }
-        Some(change.map(|change| change.map(|change| (change, self.filtered))))
+        Some(Ok(Some((plain, filtered))))
     }
 
     /// Keeps the columns that are chosen.
-    fn filter<'a>(&self, columns: &[Column<'a>], numbers: &mut Vec<u16>, image: &mut Vec<Column<'a>>) {
-        let kept = |number: u16| self.of_name[number as usize].kept;
-        image.extend(columns.iter().zip(&*numbers).filter(|(_, n)| kept(**n)).map(|(c, _)| *c));
-        numbers.retain(|n| kept(*n));
+    fn filter<'a>(
+        &self,
+        ignores: bool,
+        columns: &[Column<'a>],
+        numbers: &mut Vec<u16>,
+        image: &mut Vec<Column<'a>>,
+    ) {
+        let mut kept = 0;
+        for (i, column) in columns.iter().enumerate() {
+            let role = self.of_name[numbers[i] as usize];
+            if role.kept && !(ignores && role.ignored && column.cell == Cell::Null) {
+                image.push(*column);
+                numbers[kept] = numbers[i];
+                kept += 1;
+            }
+        }
+        numbers.truncate(kept);
     }
 }
 
@@ -133,7 +154,7 @@ fn plain<'a>(
     };
     Ok(Some(Plain {
         op,
-        full: op.ends_row() || !is_partial(options, op),
+        full: op.ends_row() || !is_partial(options, op) && options.ignore_null.is_none(),
         valid_from: axis(&options.valid, VALID_TIME, &valid.cell)?,
         system: axis(&options.system, SYSTEM_TIME, &system.cell)?,
         operation_id: options.operation_id.as_ref().map(|_| id.cell).filter(|c| !absent(c)),

@@ -66,6 +66,22 @@ pub fn decimal_digits(bytes: &[u8], from: usize, before: u64, most: usize) -> Op
     (at > from).then_some((n, at))
 }
 
+/// Where the digits end that begin at `from`.
+#[inline]
+pub fn digits_end(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(chunk) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*chunk) ^ (b'0' as u64 * ONES);
+        // A digit is 0 to 9 now; adding does not carry where no byte is above 0x7f.
+        let others = (word | (word & !HIGHS).wrapping_add((0x80 - 10) * ONES)) & HIGHS;
+        if others != 0 {
+            return at + others.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    at + bytes[at..].iter().take_while(|b| b.is_ascii_digit()).count()
+}
+
 /// The number that eight bytes with one digit each are, the first one lowest.
 fn eight_digits(word: u64) -> u64 {
     let pairs = (word.wrapping_mul(10) + (word >> 8)) & 0x00ff_00ff_00ff_00ff;
@@ -93,6 +109,24 @@ mod tests {
                         bytes[quote] = if quote == at { special } else { b'"' };
                         assert_eq!(plain_string(&bytes, 0), slow(&bytes), "{bytes:?}");
                         assert_eq!(plain_string(&bytes[..length], 0), slow(&bytes[..length]), "{bytes:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn digits_end_at_the_first_byte_that_is_none() {
+        for other in 0..=255u8 {
+            for length in 0..20 {
+                for at in 0..=length {
+                    let mut bytes: Vec<u8> = (0..length).map(|i| b'0' + (i * 7 % 10) as u8).collect();
+                    bytes.insert(at, other);
+                    bytes.push(other);
+                    for from in 0..=at {
+                        let slow = bytes[from..].iter().position(|b| !b.is_ascii_digit());
+                        let slow = slow.map_or(bytes.len(), |n| from + n);
+                        assert_eq!(digits_end(&bytes, from), slow, "{bytes:?} from {from}");
                     }
                 }
             }

@@ -61,7 +61,10 @@ fn decimal(cell: Cell<'_>, integer: u8, scale: u8) -> Option<Cell<'static>> {
             let t = if t.contains('.') { t.trim_end_matches('0').trim_end_matches('.') } else { t };
             canonical_number(t)?
         }
-        Cell::Float(f) => canonical_number(&text(&Cell::Float(f)))?,
+        Cell::Float(f) => match few_digits(f, scale) {
+            Some(unscaled) => (unscaled, scale),
+            None => canonical_number(&text(&Cell::Float(f)))?,
+        },
         _ => return None,
     };
     while own > scale && unscaled % 10 == 0 {
@@ -71,6 +74,20 @@ fn decimal(cell: Cell<'_>, integer: u8, scale: u8) -> Option<Cell<'static>> {
     let unscaled = unscaled.checked_mul(10i128.checked_pow(steps as u32)?)?;
     let limit = 10u128.checked_pow(integer as u32 + scale as u32)?;
     (unscaled.unsigned_abs() < limit).then_some(Cell::Decimal { unscaled, scale })
+}
+
+/// The number of at most 15 digits, `scale` of them behind the point, that `f` is the double of. There is no
+/// more than one, and it is what the shortest text for `f` says, unless that has an exponent. What is none may
+/// have another scale.
+fn few_digits(f: f64, scale: u8) -> Option<i128> {
+    const DIGITS: f64 = 1e15;
+    const EXPONENT_BELOW: f64 = 1e-5;
+    const POWERS: [f64; 10] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+    let power = POWERS.get(scale as usize)?;
+    let unscaled = (f * power).round();
+    // The quotient of two whole numbers below 2^53 is rounded as their text would be.
+    let is_it = f.abs() >= EXPONENT_BELOW && unscaled.abs() < DIGITS && unscaled / power == f;
+    is_it.then_some(unscaled as i128)
 }
 
 fn time(text: &str, ty: ColumnType) -> Option<Cell<'static>> {
@@ -103,6 +120,44 @@ mod tests {
         );
         assert_eq!(fit(Cell::Decimal { unscaled: 1501, scale: 3 }, two), None);
         assert_eq!(fit(Cell::Int(1000), two), None);
+    }
+
+    /// The way without a look at digits.
+    fn by_text(f: f64, ty: ColumnType) -> Option<Cell<'static>> {
+        let text = text(&Cell::Float(f));
+        fit(Cell::Text(&text), ty).map(|cell| match cell {
+            Cell::Decimal { unscaled, scale } => Cell::Decimal { unscaled, scale },
+            other => panic!("{other:?} is no decimal"),
+        })
+    }
+
+    #[test]
+    fn doubles_fit_decimals_as_their_shortest_text_does() {
+        let mut seed = 1u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            seed >> 11
+        };
+        let mut fitted = 0;
+        for round in 0..200_000 {
+            let (digits, scale, integer) = (random() % 18, (random() % 12) as u8, (random() % 12) as u8);
+            let whole =
+                (random() % 10u64.pow(digits as u32)) as f64 * if round % 2 == 0 { 1.0 } else { -1.0 };
+            let near = whole / 10f64.powi((random() % 13) as i32);
+            let f = match round % 5 {
+                0 => f64::from_bits(near.to_bits() + 1),
+                1 => f64::from_bits(random() << 11),
+                _ => near,
+            };
+            let ty = ColumnType::Decimal { integer, scale };
+            assert_eq!(fit(Cell::Float(f), ty), by_text(f, ty), "{f:e} as {integer},{scale}");
+            fitted += usize::from(fit(Cell::Float(f), ty).is_some());
+        }
+        assert!(fitted > 20_000, "{fitted} of them fit");
+        for f in [0.0, -0.0, f64::NAN, f64::INFINITY, 1e15, 999_999_999_999_999.0, 1e-9, 0.1 + 0.2] {
+            let ty = ColumnType::Decimal { integer: 20, scale: 9 };
+            assert_eq!(fit(Cell::Float(f), ty), by_text(f, ty), "{f}");
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! Reading a file in blocks, with a digest of what was consumed.
 
+use super::ahead::{Ahead, ROOM_BEFORE};
 use asofdb_storage::hex;
 use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 use xxhash_rust::xxh3::Xxh3;
 
 /// How much is read at a time.
-const BLOCK_BYTES: usize = 1 << 20;
+pub(super) const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes of an input from which on a thread reads ahead: it is not worth one for less.
+const AHEAD_FROM_BYTES: u64 = 4 << 20;
 
 /// What a digest by XXH3 begins with; one by SHA-256 has digits only.
 const XXH3: &str = "xxh3:";
@@ -35,9 +38,17 @@ impl Hash {
     }
 }
 
+/// Who reads.
+enum Input {
+    Here(Box<dyn Read + Send>),
+    Ahead(Ahead),
+    /// It was read to its end, or cannot be read on.
+    None,
+}
+
 /// A window over a stream of bytes that moves forward only.
 pub(super) struct Blocks {
-    input: Box<dyn Read + Send>,
+    input: Input,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -52,6 +63,7 @@ pub(super) struct Blocks {
 impl Blocks {
     pub fn new(input: Box<dyn Read + Send>) -> Blocks {
         let hash = Hash::Xxh3(Box::default());
+        let input = Input::Here(input);
         Blocks { input, buffer: Vec::new(), start: 0, end: 0, hashed: 0, hash, bytes: 0, at_end: false }
     }
 
@@ -62,8 +74,31 @@ impl Blocks {
 
     /// Reads on; the window grows unless the input is at its end.
     pub fn fill(&mut self) -> io::Result<()> {
+        self.settle();
+        if self.bytes >= AHEAD_FROM_BYTES && !self.at_end {
+            self.read_ahead()?;
+        }
+        match &mut self.input {
+            Input::Here(_) => self.fill_here(),
+            Input::Ahead(_) => self.fill_ahead(),
+            Input::None => {
+                self.at_end = true;
+                Ok(())
+            }
+        }
+    }
+
+    fn read_ahead(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.input, Input::None) {
+            Input::Here(input) => self.input = Input::Ahead(Ahead::of(input)?),
+            other => self.input = other,
+        }
+        Ok(())
+    }
+
+    fn fill_here(&mut self) -> io::Result<()> {
+        let Input::Here(input) = &mut self.input else { return Ok(()) };
         if self.start > 0 {
-            self.settle();
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             (self.start, self.hashed) = (0, 0);
@@ -72,7 +107,7 @@ impl Blocks {
             self.buffer.resize(self.end + BLOCK_BYTES, 0);
         }
         loop {
-            match self.input.read(&mut self.buffer[self.end..]) {
+            match input.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.at_end = true,
                 Ok(n) => self.end += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
@@ -80,6 +115,35 @@ impl Blocks {
             }
             return Ok(());
         }
+    }
+
+    /// Goes on with the next block; what is left of the window moves in front of it, or the block behind a
+    /// window that is too large for that.
+    fn fill_ahead(&mut self) -> io::Result<()> {
+        let Input::Ahead(ahead) = &mut self.input else { return Ok(()) };
+        let block = ahead.next()?;
+        let (mut buffer, end) = (block.buffer, block.end);
+        if end == ROOM_BEFORE {
+            (self.at_end, self.input) = (true, Input::None);
+            return Ok(());
+        }
+        let left = self.end - self.start;
+        if left <= ROOM_BEFORE {
+            let start = ROOM_BEFORE - left;
+            buffer[start..ROOM_BEFORE].copy_from_slice(&self.buffer[self.start..self.end]);
+            std::mem::swap(&mut self.buffer, &mut buffer);
+            (self.start, self.hashed, self.end) = (start, start, end);
+            if buffer.len() <= ROOM_BEFORE + BLOCK_BYTES {
+                ahead.give_back(buffer);
+            }
+            return Ok(());
+        }
+        self.buffer.truncate(self.end);
+        self.buffer.drain(..self.start);
+        self.buffer.extend_from_slice(&buffer[ROOM_BEFORE..end]);
+        (self.start, self.hashed, self.end) = (0, 0, self.buffer.len());
+        ahead.give_back(buffer);
+        Ok(())
     }
 
     /// Moves the window past its first `n` bytes.
@@ -175,3 +239,7 @@ pub(super) enum Line {
 pub(super) fn digest(bytes: &[u8]) -> String {
     asofdb_storage::hex::encode(&Sha256::digest(bytes))
 }
+
+#[cfg(test)]
+#[path = "blocks_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
 //! Where bytes come from, and the identity of what was read (rule C1).
 
+mod ahead;
 mod avro_file;
 mod blocks;
 mod compression;

@@ -122,7 +122,7 @@ impl<'a> Reader<'_, 'a> {
         let read = match &opened.value {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(self.tombstone(p, topics)),
-            Err(reject) => return Err(reject.clone()),
+            Err(fault) => return Err(fault.into()),
         };
         self.value(read, p, topics).map_err(|e| at_value(e, read))
     }

@@ -56,6 +56,31 @@ pub(super) struct Framed<'a> {
     pub at: usize,
 }
 
+/// How a message begins in another of Avro's encodings.
+const FINGERPRINT: [u8; 2] = [0xc3, 0x01];
+
+/// Why there is no frame. Keys are plain text so often that a [`Reject`] is only made where one is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::format) enum Unframed {
+    Fingerprint,
+    Other,
+    /// The message ends after so many bytes.
+    Short(usize),
+}
+
+impl From<Unframed> for Reject {
+    fn from(unframed: Unframed) -> Reject {
+        let what = match unframed {
+            Unframed::Fingerprint => "the message has a fingerprint in front of it instead of a schema id",
+            Unframed::Other => "the message does not begin with a zero byte and a schema id",
+            Unframed::Short(bytes) => {
+                return Reject::new("the message ends within its schema id").at(bytes);
+            }
+        };
+        Reject::new(what).hint("Avro messages carry the id that a schema registry gave")
+    }
+}
+
 impl FromStr for Framing {
     type Err = String;
 
@@ -77,25 +102,26 @@ impl Framing {
     }
 
     /// Takes the frame off.
+    #[inline]
     pub(super) fn framed<'a>(
         self,
         bytes: &'a [u8],
         headers: &[Header<'_>],
         part: Part,
-    ) -> Result<Framed<'a>, Reject> {
+    ) -> Result<Framed<'a>, Unframed> {
         if let Some(id) = header_id(headers, part) {
             return Ok(Framed { id, body: bytes, at: 0 });
         }
         if bytes.first() != Some(&0) {
-            let what = match bytes {
-                [0xc3, 0x01, ..] => "the message has a fingerprint in front of it instead of a schema id",
-                _ => "the message does not begin with a zero byte and a schema id",
-            };
-            return Err(Reject::new(what).hint("Avro messages carry the id that a schema registry gave"));
+            return Err(if bytes.starts_with(&FINGERPRINT) {
+                Unframed::Fingerprint
+            } else {
+                Unframed::Other
+            });
         }
         let end = 1 + self.id_bytes();
         let Some((id, body)) = bytes.get(1..end).zip(bytes.get(end..)) else {
-            return Err(Reject::new("the message ends within its schema id").at(bytes.len()));
+            return Err(Unframed::Short(bytes.len()));
         };
         let id = id.iter().fold(0, |id, b| id << 8 | *b as u64);
         Ok(Framed { id, body, at: end })

@@ -52,6 +52,8 @@ pub(in crate::format) struct Known {
     /// The last schema of each part of a message.
     last: [Option<(u64, Arc<Schema>)>; 3],
     names: HashMap<String, u16>,
+    /// The names by number.
+    listed: Vec<String>,
     /// The schema of all values, where they come from one file that holds it.
     pub fixed: Option<Arc<Schema>>,
     /// The numbers are those of this dictionary.
@@ -66,6 +68,7 @@ impl Known {
             by_id: HashMap::new(),
             last: [None, None, None],
             names: HashMap::new(),
+            listed: Vec::new(),
             fixed: None,
             dictionary,
         }
@@ -157,6 +160,11 @@ impl Known {
         }
     }
 
+    /// The names of fields by their numbers.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.listed.iter().map(String::as_bytes)
+    }
+
     /// Gives the fields of records their numbers.
     fn numbered(&mut self, mut schema: Schema) -> Schema {
         for record in schema.records_mut() {
@@ -166,6 +174,7 @@ impl Known {
                     Some(number) => Some(*number),
                     None => next.inspect(|n| {
                         self.names.insert(f.name.clone(), *n);
+                        self.listed.push(f.name.clone());
                     }),
                 }
             });

@@ -1,6 +1,6 @@
 //! A record of Kafka whose key and value are Avro.
 
-use super::framing::{Framed, Part};
+use super::framing::{Framed, Part, Unframed};
 use super::known::Known;
 use super::schema::{Kind, Schema};
 use super::value::Values;
@@ -20,11 +20,34 @@ pub(in crate::format) struct Read<'a> {
     pub schema: Arc<Schema>,
 }
 
+/// Why a part cannot be read.
+pub(in crate::format) enum Fault {
+    /// It has no frame.
+    Frame(Unframed),
+    /// There is no schema of its id.
+    Schema(Reject),
+}
+
+impl From<Unframed> for Fault {
+    fn from(unframed: Unframed) -> Fault {
+        Fault::Frame(unframed)
+    }
+}
+
+impl From<&Fault> for Reject {
+    fn from(fault: &Fault) -> Reject {
+        match fault {
+            Fault::Frame(unframed) => Reject::from(*unframed),
+            Fault::Schema(reject) => reject.clone(),
+        }
+    }
+}
+
 /// The parts of a message with their schemas; `None` where there is no such part.
 pub(in crate::format) struct Opened<'a> {
-    pub key: Result<Option<Read<'a>>, Reject>,
-    pub value: Result<Option<Read<'a>>, Reject>,
-    pub former: Result<Option<Read<'a>>, Reject>,
+    pub key: Result<Option<Read<'a>>, Fault>,
+    pub value: Result<Option<Read<'a>>, Fault>,
+    pub former: Result<Option<Read<'a>>, Fault>,
 }
 
 impl<'a> Opened<'a> {
@@ -36,7 +59,7 @@ impl<'a> Opened<'a> {
                 return Ok((part == Part::Value).then(|| Read { framed, schema: schema.clone() }));
             }
             let framed = options.framing.framed(bytes, message.headers, part)?;
-            let schema = known.schema(part, &framed)?;
+            let schema = known.schema(part, &framed).map_err(Fault::Schema)?;
             Ok(Some(Read { framed, schema }))
         };
         Opened { key: part(Part::Key), value: part(Part::Value), former: part(Part::Former) }
@@ -63,7 +86,7 @@ pub(in crate::format) fn with_room<T>(
 /// The columns of a key: the fields of a record, or one without a name. A key that is not framed is
 /// one of a plain string converter.
 pub(in crate::format) fn key_columns<'a>(
-    opened: &'a Result<Option<Read<'a>>, Reject>,
+    opened: &'a Result<Option<Read<'a>>, Fault>,
     bytes: Option<&'a [u8]>,
     scratch: &mut Scratch<'a>,
     out: &mut Vec<Column<'a>>,
@@ -72,13 +95,13 @@ pub(in crate::format) fn key_columns<'a>(
     let read = match opened {
         Ok(None) => return Ok(()),
         Ok(Some(read)) => read,
-        Err(reject) => {
+        Err(fault) => {
             return match bytes.and_then(|b| std::str::from_utf8(b).ok()) {
                 Some(text) if !text.starts_with('\0') => {
                     out.push(Column { name: "", cell: Cell::Text(text) });
                     Ok(())
                 }
-                _ => Err(reject.clone().hint("this is the record's key")),
+                _ => Err(Reject::from(fault).hint("this is the record's key")),
             };
         }
     };

@@ -2,6 +2,7 @@
 
 pub(crate) mod container;
 mod envelope;
+mod flat;
 mod framing;
 mod known;
 mod message;

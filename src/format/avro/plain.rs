@@ -1,6 +1,7 @@
 //! Plain records: the fields of a record are the columns. With a Kafka key, a message without a value is
 //! a delete.
 
+use super::flat;
 use super::known::{Known, Unready};
 use super::message::{Opened, Read, at_value, key_columns, whole, with_room};
 use super::schema::{Dialect, Kind};
@@ -9,9 +10,11 @@ use crate::change::{Change, Column, Decoded, Message, Numbered, Sink};
 use crate::format::declare;
 use crate::format::fields::Reject;
 use crate::format::options::FormatOptions;
+use crate::format::roles::{Plain, Roles};
 use crate::format::scratch::{Scratch, ScratchBuffer};
 use asofdb_storage::recycle;
 use asofdb_storage::value::Cell;
+use std::cell::OnceCell;
 
 /// Decodes records of Avro.
 #[derive(Debug)]
@@ -19,11 +22,13 @@ pub struct PlainAvro {
     scratch: ScratchBuffer,
     parts: Parts<'static>,
     known: Known,
+    roles: OnceCell<Option<Roles>>,
 }
 
 #[derive(Debug, Default)]
 struct Parts<'a> {
     columns: Vec<Column<'a>>,
+    numbers: Vec<u16>,
     image: Vec<Column<'a>>,
     key: Vec<Column<'a>>,
     ties: Vec<Cell<'a>>,
@@ -33,6 +38,7 @@ impl<'a> Parts<'a> {
     fn recycled<'b>(self) -> Parts<'b> {
         Parts {
             columns: recycle(self.columns),
+            numbers: recycle(self.numbers),
             image: recycle(self.image),
             key: recycle(self.key),
             ties: recycle(self.ties),
@@ -43,6 +49,7 @@ impl<'a> Parts<'a> {
 #[allow(clippy::large_enum_variant, reason = "lives for one call")]
 enum Step<'a> {
     Change { change: Change<'a>, filtered: bool, numbers: &'a [u16] },
+    Quick { plain: Plain<'a>, filtered: bool },
     PreImage,
     Ignored(&'static str),
 }
@@ -50,7 +57,8 @@ enum Step<'a> {
 impl Default for PlainAvro {
     fn default() -> PlainAvro {
         let known = Known::new(Dialect::Avro);
-        PlainAvro { scratch: ScratchBuffer::default(), parts: Parts::default(), known }
+        let roles = OnceCell::new();
+        PlainAvro { scratch: ScratchBuffer::default(), parts: Parts::default(), known, roles }
     }
 }
 
@@ -83,13 +91,16 @@ impl PlainAvro {
 
     /// Decodes one message that [`PlainAvro::ready`] has seen and hands it to `sink`, exactly once.
     pub fn decode(&mut self, options: &FormatOptions, message: &Message<'_>, sink: &mut Sink<'_>) {
-        let PlainAvro { scratch, parts, known } = self;
+        let PlainAvro { scratch, parts, known, roles } = self;
         let opened = Opened::of(known, options, message);
+        roles.get_or_init(|| Roles::new(options));
+        let mut roles = roles.get_mut().and_then(Option::as_mut);
         let dictionary = known.dictionary;
         with_room(scratch, message, |buffer, room, last| {
             let mut scratch = buffer.scratch(room);
             let mut p = std::mem::take(parts).recycled();
-            let step = read(options, message, &opened, &mut p, &mut scratch);
+            let mut reader = Reader { options, message, known, roles: roles.as_deref_mut(), p: &mut p };
+            let step = reader.read(&opened, &mut scratch);
             let done = last || !scratch.overflowed();
             if done {
                 deliver(step, scratch.overflowed(), message, &p, dictionary, sink);
@@ -125,30 +136,72 @@ fn deliver<'a>(
             change.headers = message.headers;
             sink(Decoded::Changes(std::slice::from_ref(&change)));
         }
+        Ok(Step::Quick { plain, filtered }) => {
+            let mut change = plain.change();
+            change.fields = &p.columns;
+            change.image = if filtered { &p.image } else { &p.columns };
+            change.numbered = Numbered { dictionary, numbers: &p.numbers };
+            change.key = &p.key;
+            change.headers = message.headers;
+            sink(Decoded::Changes(std::slice::from_ref(&change)));
+        }
         Err(reject) => sink(Decoded::Quarantine(reject.fault())),
     }
 }
 
-fn read<'a>(
-    options: &FormatOptions,
-    message: &Message<'a>,
-    opened: &'a Opened<'a>,
-    p: &mut Parts<'a>,
-    scratch: &mut Scratch<'a>,
-) -> Result<Step<'a>, Reject> {
-    key_columns(&opened.key, message.key, scratch, &mut p.key, false)?;
-    let value = match &opened.value {
-        Ok(value) => value,
-        Err(reject) => return Err(reject.clone()),
-    };
-    let Some(read) = value else { return Ok(tombstone(options, message, p, scratch)) };
-    match record(read, p, scratch).map_err(|e| at_value(e, read))? {
-        None => Ok(tombstone(options, message, p, scratch)),
-        Some(numbers) => {
-            let (columns, image, ties) = (&p.columns, &mut p.image, &mut p.ties);
-            let plain = declare::plain_change(options, message, columns, image, ties, scratch)?;
-            Ok(plain.map_or(Step::PreImage, |(change, filtered)| Step::Change { change, filtered, numbers }))
+struct Reader<'r, 'a> {
+    options: &'r FormatOptions,
+    message: &'r Message<'a>,
+    known: &'r Known,
+    /// What columns are for, where that takes no more than a look at each.
+    roles: Option<&'r mut Roles>,
+    p: &'r mut Parts<'a>,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn read(&mut self, opened: &'a Opened<'a>, scratch: &mut Scratch<'a>) -> Result<Step<'a>, Reject> {
+        key_columns(&opened.key, self.message.key, scratch, &mut self.p.key, false)?;
+        let value = match &opened.value {
+            Ok(value) => value,
+            Err(fault) => return Err(fault.into()),
+        };
+        let (options, message) = (self.options, self.message);
+        let Some(read) = value else { return Ok(tombstone(options, message, self.p, scratch)) };
+        if let Some(step) = self.quick(read) {
+            return step;
         }
+        let p = &mut *self.p;
+        match record(read, p, scratch).map_err(|e| at_value(e, read))? {
+            None => Ok(tombstone(options, message, p, scratch)),
+            Some(numbers) => {
+                let (columns, image, ties) = (&p.columns, &mut p.image, &mut p.ties);
+                let plain = declare::plain_change(options, message, columns, image, ties, scratch)?;
+                let change = |(change, filtered)| Step::Change { change, filtered, numbers };
+                Ok(plain.map_or(Step::PreImage, change))
+            }
+        }
+    }
+
+    /// A record of simple values; `None` if the message has to go the other way.
+    fn quick(&mut self, read: &'a Read<'a>) -> Option<Result<Step<'a>, Reject>> {
+        let p = &mut *self.p;
+        let roles = self.roles.as_deref_mut()?;
+        let Kind::Record(record) = &read.schema.ty(read.schema.root).kind else { return None };
+        if record.flat.is_empty() || record.numbers.is_empty() {
+            return None;
+        }
+        let mut step = None;
+        if flat::columns(record, read.framed.body, &mut p.columns) {
+            p.numbers.extend_from_slice(&record.numbers);
+            let names = self.known.names();
+            step = roles.change(self.options, names, self.message, &p.columns, &mut p.numbers, &mut p.image);
+        }
+        if step.is_none() {
+            p.columns.clear();
+            p.numbers.clear();
+        }
+        let quick = |(plain, filtered)| Step::Quick { plain, filtered };
+        step.map(|plain| plain.map(|plain| plain.map_or(Step::PreImage, quick)))
     }
 }
 
@@ -183,3 +236,7 @@ fn tombstone<'a>(
         None => Step::Ignored(crate::format::TOMBSTONE_WITHOUT_KEY),
     }
 }
+
+#[cfg(test)]
+#[path = "plain_tests.rs"]
+mod tests;

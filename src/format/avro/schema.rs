@@ -1,5 +1,6 @@
 //! Schemas as a list of types that refer to each other by number.
 
+use super::flat::{self, Flat};
 use super::source::SchemaText;
 use crate::format::debezium::Encoding;
 use serde_json::{Map, Value};
@@ -62,6 +63,8 @@ pub struct Record {
     pub fields: Vec<Field>,
     /// Numbers of their names; empty = not numbered.
     pub numbers: Vec<u16>,
+    /// What its fields are, if all of them are simple; else empty.
+    pub flat: Vec<Flat>,
 }
 
 /// A field.
@@ -90,7 +93,16 @@ impl Schema {
         };
         text.references.iter().try_for_each(|t| one(t).map(|_| ()))?;
         let root = one(&text.schema)?;
-        Ok(Schema { types: parser.types, root })
+        let mut schema = Schema { types: parser.types, root };
+        // Only records that are whole messages are read that way.
+        let flat = match &schema.ty(root).kind {
+            Kind::Record(record) => flat::fields(&schema, record),
+            _ => Vec::new(),
+        };
+        if let Kind::Record(record) = &mut schema.types[root].kind {
+            record.flat = flat;
+        }
+        Ok(schema)
     }
 
     /// A type by its number.

@@ -1,6 +1,7 @@
 //! Avro's binary encoding: bytes that nobody has checked.
 
 use crate::format::fields::Reject;
+use asofdb_storage::event::short_varint;
 
 /// Values that a message may have beyond those that take bytes.
 const STEPS_FREE: usize = 100_000;
@@ -78,13 +79,39 @@ impl<'a> Wire<'a> {
     /// A long, or the number of a branch.
     #[inline]
     pub fn long(&mut self) -> Result<i64, Reject> {
-        if let Some(b) = self.bytes.get(self.at)
-            && *b < 0x80
-        {
-            self.at += 1;
-            return Ok((*b >> 1) as i64 ^ -((*b & 1) as i64));
+        match self.short_long() {
+            Some(n) => Ok(n),
+            None => self.long_of_many(),
         }
-        self.long_of_many()
+    }
+
+    /// The same; `None` if it is none, or one near the end of the message that takes a closer look.
+    #[inline]
+    pub fn short_long(&mut self) -> Option<i64> {
+        let rest = &self.bytes[self.at..];
+        let (n, bytes) = match *rest.first()? {
+            b if b < 0x80 => (b as u64, 1),
+            _ => short_varint(rest)?,
+        };
+        self.at += bytes;
+        Some((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    /// Bytes behind their length; `None` as for [`Wire::short_long`], and if they are not there.
+    #[inline]
+    pub fn short_bytes(&mut self) -> Option<&'a [u8]> {
+        let n = usize::try_from(self.short_long()?).ok()?;
+        let taken = self.bytes[self.at..].get(..n)?;
+        self.at += n;
+        Some(taken)
+    }
+
+    /// That many bytes, if they are there.
+    #[inline]
+    pub fn short_array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let taken = *self.bytes[self.at..].first_chunk()?;
+        self.at += N;
+        Some(taken)
     }
 
     fn long_of_many(&mut self) -> Result<i64, Reject> {

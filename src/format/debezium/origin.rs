@@ -2,9 +2,8 @@
 
 use crate::change::{SourceRef, Token};
 use crate::format::block::Block;
-use crate::format::json::{Member, Raw};
+use crate::format::json::{Member, Raw, RawText};
 use crate::format::scratch::Scratch;
-use std::fmt::Write;
 
 /// What the `source` block says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,8 +57,9 @@ fn token<'a>(block: &Block<'_, 'a>, source: &SourceRef<'a>, scratch: &mut Scratc
     let server_id = block.digits("server_id").unwrap_or("");
     let name = source.server.unwrap_or("");
     let server = scratch.put_str(|out| {
-        let written = write!(out, "{connector}/{name}/{server_id}/{detail}");
-        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+        for part in [connector, "/", name, "/", server_id, "/", detail] {
+            out.push_str(part);
+        }
     });
     Some(Token { server, position: scratch.put(&position[..length]) })
 }
@@ -94,11 +94,23 @@ fn binlog<'a>(
 /// interleave in the log, so the event's position alone does not order them.
 fn postgres<'a>(block: &Block<'_, 'a>, position: &mut [u8], scratch: &mut Scratch<'a>) -> Option<usize> {
     let lsn = block.integer("lsn").filter(|n| *n > 0)?;
-    let sequence =
-        block.text("sequence", scratch).and_then(|s| serde_json::from_str::<[Option<String>; 2]>(s).ok());
-    let committed = sequence.and_then(|[first, _]| first?.parse().ok()).unwrap_or(lsn);
+    let committed = block.raw("sequence").and_then(|raw| first_of_two(&raw)).or_else(|| {
+        let sequence = block.text("sequence", scratch)?;
+        let [first, _] = serde_json::from_str::<[Option<String>; 2]>(sequence).ok()?;
+        first?.parse().ok()
+    });
+    let committed = committed.unwrap_or(lsn);
     let ordered = |n: i64| ((n as u64) ^ (1 << 63)).to_be_bytes();
     put(position, &[&ordered(committed), &ordered(lsn)])
+}
+
+/// The first of two numbers in quotes, as the connector writes them into a text; `None` if they may be
+/// written otherwise.
+fn first_of_two(raw: &Raw<'_>) -> Option<i64> {
+    let Raw::Text(RawText { text, escaped: true }) = raw else { return None };
+    let (first, second) = text.strip_prefix(r#"[\""#)?.strip_suffix(r#"\"]"#)?.split_once(r#"\",\""#)?;
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (digits(first) && digits(second)).then(|| first.parse().ok()).flatten()
 }
 
 /// Commit, change and serial number; the first two are hexadecimal digits of fixed width.
@@ -122,4 +134,39 @@ fn oracle(block: &Block<'_, '_>, position: &mut [u8]) -> Option<usize> {
     let record = block.digits("rs_id").unwrap_or("").trim();
     let statement = u64::try_from(block.integer("ssn").unwrap_or(0)).ok()?;
     put(position, &[&scn("commit_scn")?, &scn("scn")?, record.as_bytes(), b"\0", &statement.to_be_bytes()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::json;
+    use crate::format::scratch::ScratchBuffer;
+
+    #[test]
+    fn sequences_of_postgresql_are_read_alike_however_they_are_written() {
+        let cases = [
+            (r#""[\"12\",\"34\"]""#, 12),
+            (r#""[ \"12\",\"34\"]""#, 12),
+            (r#""[\"12\", \"34\"]""#, 12),
+            (r#""[null,\"34\"]""#, 34),
+            (r#""[\"\",\"34\"]""#, 34),
+            (r#""[\"12\",\"34\",\"5\"]""#, 34),
+            (r#""[\"99999999999999999999\",\"34\"]""#, 34),
+            (r#""[\"-3\",\"34\"]""#, -3),
+            (r#""[\"\u0031\",\"34\"]""#, 1),
+            (r#""[\"12\",\"34\"""#, 34),
+            ("null", 34),
+        ];
+        for (sequence, committed) in cases {
+            let text = format!(r#"{{"connector":"postgresql","lsn":34,"sequence":{sequence}}}"#);
+            let mut members = Vec::new();
+            json::members(&text, &mut members).expect("JSON");
+            let mut buffer = ScratchBuffer::default();
+            let origin = origin(&members, &mut buffer.scratch(4096));
+            let ordered = |n: i64| ((n as u64) ^ (1 << 63)).to_be_bytes();
+            let position = [ordered(committed), ordered(34)].concat();
+            let token = origin.token.expect("a position");
+            assert_eq!((token.position, token.server), (&position[..], "postgresql///"), "{sequence}");
+        }
+    }
 }

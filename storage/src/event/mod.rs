@@ -27,3 +27,4 @@ pub(crate) use row::{CellReader, put_cell};
 pub use row::{RowError, RowView, encode_row};
 pub(crate) use twins::{are_twins, twin_of};
 pub(crate) use varint::put_varint;
+pub use varint::short_varint;

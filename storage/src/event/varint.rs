@@ -29,7 +29,7 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut n: u64) {
 /// The number that `bytes` begin with and how many of them it takes, if it ends within the first eight and
 /// eight are there.
 #[inline]
-pub(crate) fn short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub fn short_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let word = u64::from_le_bytes(*bytes.first_chunk::<8>()?);
     let ends = !word & MORE;
     if ends == 0 {
