@@ -5,6 +5,7 @@ pub mod change;
 pub mod count;
 pub mod error;
 pub mod export;
+pub mod flow;
 pub mod format;
 pub mod intake;
 pub mod memory;

@@ -28,6 +28,9 @@ pub struct IntakeOptions {
     pub format: Option<String>,
     /// Table of all events; `None` = the one their envelope names.
     pub table: Option<String>,
+    /// Tables whose events are taken; those of others are counted and passed over. Empty = all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tables: Vec<String>,
     /// Keys; they win over those of envelopes and Kafka keys.
     pub keys: Vec<KeySpec>,
     /// Column with the operation.
@@ -58,6 +61,10 @@ pub struct IntakeOptions {
     pub truncate_when: Option<String>,
     /// Columns to take, some of them with a declared type.
     pub columns: Option<Columns>,
+    /// Columns whose change begins a new interval row (rule B9); `None` = as the table has it, all at
+    /// first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub track_history: Option<ColumnChoice>,
     /// Zone of times that have none: an IANA name such as Europe/Berlin; `None` = UTC.
     pub zone: Option<String>,
     /// Text that means NULL in CSV files.
@@ -185,6 +192,7 @@ impl IntakeOptions {
         IntakeOptions {
             format: first(&other.format, &self.format),
             table: first(&other.table, &self.table),
+            tables: some(&other.tables, &self.tables),
             keys: some(&other.keys, &self.keys),
             op: first(&other.op, &self.op),
             op_map: some(&other.op_map, &self.op_map),
@@ -200,6 +208,7 @@ impl IntakeOptions {
             delete_when: first(&other.delete_when, &self.delete_when),
             truncate_when: first(&other.truncate_when, &self.truncate_when),
             columns: first(&other.columns, &self.columns),
+            track_history: first(&other.track_history, &self.track_history),
             zone: first(&other.zone, &self.zone),
             null_text: first(&other.null_text, &self.null_text),
             header: first(&other.header, &self.header),

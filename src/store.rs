@@ -10,14 +10,14 @@ use crate::memory::MemoryBudget;
 use crate::near::near_names_hint;
 use crate::options::IntakeOptions;
 use crate::quarantine::{QuarantineEntry, WaitingMessages};
-use crate::sql::{Following, Params, ReaderSource, Rows, Session, Settings};
+use crate::sql::{Following, Owner, Params, ReaderSource, Rows, Session, Settings};
 use crate::table::Table;
 use arrow::array::RecordBatch;
 use asofdb_storage::engine::{Catalog, CommitInfo, Engine, EngineOptions, OpenMode};
 use asofdb_storage::time::{CommitSeq, ValidTime};
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Store {
     engine: Engine,
+    path: PathBuf,
     /// Another process writes to it: sessions see its commits as they come.
     following: Option<Arc<Following>>,
     memory: MemoryBudget,
@@ -66,7 +67,8 @@ impl Store {
         let engine = Engine::open(path, mode, options.clone())?;
         let following =
             (mode == OpenMode::Read).then(|| Arc::new(Following::new(path, options, engine.clone())));
-        Ok(Store { engine, following, memory: MemoryBudget::default() })
+        let path = path.to_owned();
+        Ok(Store { engine, path, following, memory: MemoryBudget::default() })
     }
 
     /// Opens the store in directory `path` with so much memory for itself and for its sessions.
@@ -74,7 +76,25 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_within(path: impl AsRef<Path>, mode: OpenMode, memory: MemoryBudget) -> Result<Store> {
-        Ok(Store { memory, ..Store::open_with(path, mode, memory.engine_options())? })
+        Ok(Store::open_with(path, mode, memory.engine_options())?.with_memory(memory))
+    }
+
+    /// The same store, whose sessions use so much memory.
+    pub fn with_memory(self, memory: MemoryBudget) -> Store {
+        Store { memory, ..self }
+    }
+
+    /// Lets other processes hand statements over that change the catalog, such as `CREATE FLOW`: they are
+    /// committed here for as long as what is returned lives. Only processes that may open the store can.
+    ///
+    /// # Errors
+    /// `Failed` if the store is open for questions only, or no socket can be made in its directory.
+    pub fn listen(&self) -> Result<Owner> {
+        if self.following.is_some() {
+            return Err(Error::failed("the store is open for questions only"));
+        }
+        Owner::listen(&self.path, self.engine.clone())
+            .map_err(|e| Error::failed(format!("statements of other processes cannot be taken: {e}")))
     }
 
     /// Closes the store and says whether the work behind commits went well, such as writing runs. Whatever fails
@@ -84,7 +104,7 @@ impl Store {
     /// # Errors
     /// Those of the disk.
     pub fn close(self) -> Result<()> {
-        let Store { engine, following, memory: _ } = self;
+        let Store { engine, following, path: _, memory: _ } = self;
         drop(following);
         Ok(engine.close()?)
     }

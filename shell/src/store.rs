@@ -11,7 +11,7 @@ use asofdb::{ErrorKind, IntakeOptions, IntakeReport, MemoryBudget, Store};
 use asofdb_storage::engine::{EngineOptions, OpenMode, Quarantined};
 use std::io::Read;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The clock, microseconds since 1970.
@@ -23,6 +23,34 @@ pub fn now() -> i64 {
 /// With `explain`, empty answers say why.
 pub fn session(path: &Path, params: &[(String, String)], explain: bool) -> Outcome<Arc<dyn Backend>> {
     Ok(Arc::new(session::Live::open(&reader(path)?, params, explain)?))
+}
+
+/// Makes the store in `path` if there is none and `statement` is one that may: `CREATE ...`.
+pub fn made_for(path: &Path, statement: &str) -> Outcome<Made> {
+    let before = Before::look(path);
+    let creates = statement.split_whitespace().next().is_some_and(|w| w.eq_ignore_ascii_case("create"));
+    let made = creates && before != Before::Something;
+    if made {
+        drop(writer(path)?);
+    }
+    Ok(Made { path: path.to_owned(), before: if made { before } else { Before::Something } })
+}
+
+/// A store that may have been made for a statement; it goes where nothing came of that.
+pub struct Made {
+    path: PathBuf,
+    before: Before,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if self.before != Before::Something
+            && let Ok(store) = open(&self.path, OpenMode::Write)
+            && store.commit().0 == 0
+        {
+            self.before.restore(&self.path);
+        }
+    }
 }
 
 /// What is taken into a store.
@@ -69,6 +97,7 @@ pub fn ingest(
         Some(store) => store,
         None => writer(path)?,
     };
+    let _owner = listen(&store);
     let taken = opened(&store)
         .and_then(|()| store.ingest_messages(&mut *messages, options, progress).map_err(|e| failure(&e)));
     if taken.is_err() && store.commit().0 == 0 {
@@ -76,6 +105,11 @@ pub fn ingest(
         before.restore(path);
     }
     taken
+}
+
+/// Takes statements of other processes while the store is held for long; a note if that is not possible.
+pub fn listen(store: &Store) -> Option<asofdb::sql::Owner> {
+    store.listen().map_err(|e| crate::log::info(|| e.to_string())).ok()
 }
 
 /// What was there before a command that may make a store.
@@ -123,8 +157,17 @@ pub fn set_memory(memory: MemoryBudget) {
     MEMORY.get_or_init(|| memory);
 }
 
+/// What other processes are told of this one: its command, and none of its arguments, which may be secrets.
+fn command() -> String {
+    let name =
+        std::env::args().nth(1).filter(|word| word.chars().all(|c| c.is_ascii_alphabetic() || c == '-'));
+    name.map_or("asof".to_owned(), |name| format!("asof {name}"))
+}
+
 fn open(path: &Path, mode: OpenMode) -> asofdb::Result<Store> {
-    Store::open_within(path, mode, MEMORY.get().copied().unwrap_or_default())
+    let memory = MEMORY.get().copied().unwrap_or_default();
+    let options = EngineOptions { command: command(), ..memory.engine_options() };
+    Ok(Store::open_with(path, mode, options)?.with_memory(memory))
 }
 
 /// Opens a store to write to it; makes it if it is not there.
@@ -142,7 +185,7 @@ pub fn upkeep(path: &Path) -> Outcome<Store> {
 pub fn upkeep_keeping(path: &Path, keep_log: bool) -> Outcome<Store> {
     crate::log::info(|| format!("opening {} for upkeep", path.display()));
     let memory = MEMORY.get().copied().unwrap_or_default();
-    let options = EngineOptions { keep_log, ..memory.engine_options() };
+    let options = EngineOptions { keep_log, command: command(), ..memory.engine_options() };
     Store::open_with(path, OpenMode::Write, options).map_err(|e| open_failure(path, &e))
 }
 

@@ -58,6 +58,42 @@ fn fault_h14_a_closed_pipe_is_a_quiet_end() {
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+#[test]
+fn a_run_takes_up_what_another_process_declares_and_leaves_with_0_when_it_is_told_to() {
+    let dir = store();
+    std::fs::create_dir(dir.path().join("in")).unwrap();
+    let flow = "CREATE FLOW f AS AUTO CDC INTO t FROM files('in/**', format => 'json') KEYS (id)";
+    assert_eq!(run(asof(dir.path()).args(["sql", "s", flow])).0, 0);
+    let mut child =
+        asof(dir.path()).args(["run", "s"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let ask = |sql: &str| run(asof(dir.path()).args(["sql", "s", sql]));
+    let wait = |what: &str, sql: &str, wanted: &str| {
+        let from = Instant::now();
+        while ask(sql).1 != wanted {
+            assert!(from.elapsed() < Duration::from_secs(60), "{what}: {:?}", ask(sql));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    std::fs::write(dir.path().join("in/a.ndjson"), "{\"id\":3,\"v\":\"c\"}\n").unwrap();
+    wait("a file that came", "SELECT v FROM t WHERE id = 3", "v\nc\n");
+    let refused = run(asof(dir.path()).args(["ingest", "s", "t.ndjson", "--table", "t", "--key", "id"]));
+    assert_eq!(refused.0, 3, "{refused:?}");
+    assert!(refused.2.contains("(asof run)") && refused.2.contains(&child.id().to_string()), "{}", refused.2);
+    let other = flow.replace("FLOW f", "FLOW g").replace("INTO t", "INTO u").replace("in/", "in2/");
+    std::fs::create_dir(dir.path().join("in2")).unwrap();
+    std::fs::write(dir.path().join("in2/a.ndjson"), "{\"id\":1}\n").unwrap();
+    assert_eq!(ask(&other).0, 0);
+    wait("a flow that was handed over", "SELECT count(*) AS n FROM u", "n\n1\n");
+    assert_eq!(ask(&other).0, 1, "it is there already");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let code = child.wait().unwrap().code();
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut said).unwrap();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("f\n  1 delivered = 1 accepted") && said.contains("g\n  1 delivered"), "{said}");
+    assert_eq!(ask("DROP FLOW g").0, 0, "nobody holds it any more");
+}
+
 #[cfg(unix)]
 #[test]
 fn fault_h9_ctrl_c_ends_a_script_at_once() {

@@ -170,7 +170,10 @@ impl<'o> Batcher<'o> {
                 self.put_aside(place, origin, None, refusal)?;
             }
             Decoded::Changes([]) => self.counts.accepted += 1,
-            Decoded::Changes(changes) => self.take_changes(place, origin, changes)?,
+            Decoded::Changes(changes) if self.options.tables.is_empty() => {
+                self.take_changes(place, origin, changes)?;
+            }
+            Decoded::Changes(changes) => self.take_listed(place, origin, changes)?,
         }
         Ok(())
     }
@@ -255,6 +258,23 @@ impl<'o> Batcher<'o> {
             }
         }
         out
+    }
+
+    /// Takes the changes of tables that the options list.
+    fn take_listed(&mut self, place: &Place<'_>, origin: OriginId, changes: &[Change<'_>]) -> Result<()> {
+        let listed = |change: &Change<'_>| {
+            let name = change.table.unwrap_or_else(|| stem(place.stream));
+            self.options.tables.iter().any(|t| t == name)
+        };
+        match changes.iter().filter(|c| listed(c)).count() {
+            0 => IntakeReport::count(&mut self.counts.ignored, "other_table", 1),
+            n if n == changes.len() => self.take_changes(place, origin, changes)?,
+            _ => {
+                let ours: Vec<Change<'_>> = changes.iter().filter(|c| listed(c)).cloned().collect();
+                self.take_changes(place, origin, &ours)?;
+            }
+        }
+        Ok(())
     }
 
     fn take_changes<'a>(

@@ -64,6 +64,11 @@ pub trait Messages {
         None
     }
 
+    /// What is there and was left for later, because it may still be written to.
+    fn left(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Fills in the source being read and the bytes there are in all.
     fn progress(&self, progress: &mut Progress);
 

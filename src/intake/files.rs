@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::format::Format;
 use crate::format::avro::SchemaSource;
 use crate::options::IntakeOptions;
-use crate::source::{FileOptions, FileSource, Notice, SourceError, SourcePosition};
+use crate::source::{FileOptions, FileSource, Live, Notice, SourceError, SourcePosition};
 use asofdb_storage::engine::Catalog;
 use std::io::Read;
 use std::sync::Arc;
@@ -24,6 +24,9 @@ pub struct FileMessages {
     bytes_total: Option<u64>,
     positions: Vec<SourcePosition>,
     schemas: Option<Arc<dyn SchemaSource>>,
+    /// Everything was delivered, and what is read next is what came since.
+    ended: bool,
+    live: bool,
 }
 
 impl FileMessages {
@@ -37,6 +40,30 @@ impl FileMessages {
         stdin: Option<Box<dyn Read + Send>>,
         catalog: &Catalog,
     ) -> Result<FileMessages> {
+        FileMessages::open_with(inputs, options, stdin, None, catalog)
+    }
+
+    /// Opens `inputs` to read what comes: after [`Step::End`], reading goes on with files that came or grew
+    /// since. What may still be written to is left for the next time.
+    ///
+    /// # Errors
+    /// As [`FileMessages::open`], but a glob may match nothing yet.
+    pub fn open_live(
+        inputs: &[String],
+        options: &IntakeOptions,
+        live: Live,
+        catalog: &Catalog,
+    ) -> Result<FileMessages> {
+        FileMessages::open_with(inputs, options, None, Some(live), catalog)
+    }
+
+    fn open_with(
+        inputs: &[String],
+        options: &IntakeOptions,
+        stdin: Option<Box<dyn Read + Send>>,
+        live: Option<Live>,
+        catalog: &Catalog,
+    ) -> Result<FileMessages> {
         let format = declared_format(options)?;
         let stored = catalog.positions.iter().filter(|(key, _)| key.starts_with(POSITION_PREFIX));
         let known = stored
@@ -46,11 +73,13 @@ impl FileMessages {
                 })
             })
             .collect::<Result<Vec<SourcePosition>>>()?;
+        let is_live = live.is_some();
         let files = FileOptions {
             format,
             options: options.decoding(catalog)?,
             stdin_name: options.source_name.clone(),
             stdin,
+            live,
         };
         let schemas = files.options.schemas.clone();
         let source = FileSource::open(inputs, files, known).map_err(source_error)?;
@@ -60,6 +89,8 @@ impl FileMessages {
             bytes_total: bytes_of(inputs),
             positions: Vec::new(),
             schemas,
+            ended: false,
+            live: is_live,
         })
     }
 }
@@ -94,6 +125,9 @@ pub(super) fn position_key(
 
 impl Messages for FileMessages {
     fn read(&mut self, room: usize, take: &mut Take<'_>) -> Result<Step> {
+        if std::mem::take(&mut self.ended) && self.live {
+            self.source.rescan().map_err(source_error)?;
+        }
         let mut failed = None;
         let current = &mut self.current;
         let more = self.source.read(MESSAGES_PER_STEP.min(room as u64).max(1), &mut |place, decoded| {
@@ -112,6 +146,7 @@ impl Messages for FileMessages {
         }
         let more = more.map_err(source_error)?;
         self.positions.extend(self.source.take_positions());
+        self.ended = !more;
         Ok(if more { Step::More } else { Step::End })
     }
 
@@ -129,6 +164,10 @@ impl Messages for FileMessages {
     fn progress(&self, progress: &mut Progress) {
         progress.source.clone_from(&self.current);
         progress.bytes_total = self.bytes_total;
+    }
+
+    fn left(&self) -> Vec<String> {
+        self.source.left().to_vec()
     }
 
     fn notices(&mut self) -> Vec<String> {

@@ -59,6 +59,14 @@ struct Plan {
 }
 
 impl PullOptions {
+    /// Whether the options make sense.
+    ///
+    /// # Errors
+    /// `Usage`.
+    pub(crate) fn check(&self, intake: &IntakeOptions) -> Result<()> {
+        self.plan(intake).map(drop)
+    }
+
     fn plan(&self, intake: &IntakeOptions) -> Result<Plan> {
         let address = Address::parse(&self.url, self.password.as_deref())?;
         if self.table.is_empty() {

@@ -79,8 +79,8 @@ impl IntakeReport {
         }
     }
 
-    /// Adds the numbers of a batch.
-    pub(super) fn add(&mut self, batch: IntakeReport) {
+    /// Adds the numbers of a batch, but not its commits.
+    pub fn add(&mut self, batch: IntakeReport) {
         self.delivered += batch.delivered;
         self.accepted += batch.accepted;
         self.quarantined += batch.quarantined;

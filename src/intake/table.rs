@@ -2,7 +2,7 @@
 
 use crate::change::{Change, Column, Op};
 use crate::error::{Error, Result};
-use crate::options::{Columns, IntakeOptions};
+use crate::options::{ColumnChoice, Columns, IntakeOptions};
 use asofdb_storage::engine::RowBlock;
 use asofdb_storage::id::{ColumnId, TableId};
 use asofdb_storage::schema::{self, TableMeta, TableSchema};
@@ -55,6 +55,8 @@ pub struct TableIntake {
     followers: Vec<u32>,
     columns: Vec<schema::Column>,
     declared: Vec<(String, Option<ColumnType>)>,
+    /// The columns to track, where the options say something about it.
+    track: Option<ColumnChoice>,
 }
 
 impl TableIntake {
@@ -100,6 +102,7 @@ impl TableIntake {
             slot.declared = slot.declared.or(c.declared.then_some(c.ty));
         }
         t.columns = schema.columns.clone();
+        t.dirty = t.track.is_some() && t.tracked() != t.meta.tracked;
         t.key = schema.key.iter().map(|id| t.by_name[&schema.columns[id.0 as usize].name]).collect();
         Ok(t)
     }
@@ -146,6 +149,7 @@ impl TableIntake {
             followers: Vec::new(),
             columns: Vec::new(),
             declared,
+            track: options.track_history.clone(),
         }
     }
 
@@ -263,6 +267,20 @@ impl TableIntake {
             self.meta.schemas.last().is_some_and(|(_, s)| s.columns == schema.columns && s.key == schema.key);
         if !unchanged {
             self.meta.schemas.push((0, schema));
+        }
+        self.meta.tracked = self.tracked();
+    }
+
+    /// The names of the tracked columns; `None` = all. A choice that leaves some out is one of names as
+    /// soon as the columns are known.
+    fn tracked(&self) -> Option<Vec<String>> {
+        match &self.track {
+            None => self.meta.tracked.clone(),
+            Some(ColumnChoice::All) => None,
+            Some(choice) => {
+                let names = self.columns.iter().map(|c| &c.name);
+                Some(names.filter(|n| choice.contains(n)).cloned().collect())
+            }
         }
     }
 

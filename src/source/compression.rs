@@ -48,6 +48,11 @@ impl Compression {
     }
 }
 
+/// Whether something that begins like this is compressed.
+pub(super) fn is_compressed(head: &[u8]) -> bool {
+    Compression::of(head) != Compression::None
+}
+
 /// The name that a file has without compression.
 pub(super) fn uncompressed(name: &str) -> &str {
     ENDINGS.iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)

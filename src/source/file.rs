@@ -14,12 +14,24 @@ use crate::format::json;
 use crate::format::parquet::ParquetRows;
 use crate::format::{Csv, CsvDecoder, Decoder, Format, FormatOptions, RecordEnd, record_end};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Receives messages with their places.
 pub type PlacedSink<'s> = dyn FnMut(&Place<'_>, Decoded<'_>) + 's;
 
 /// Once a quote was found open to the end of what may be read, later ones are looked for this far.
 const QUOTE_BYTES_MAX: usize = 64 << 10;
+
+/// What matters of a file that may be written to while it is read.
+#[derive(Default)]
+pub struct Growth {
+    /// Its path.
+    pub path: PathBuf,
+    /// Whether it may be written to just now; `None` = it is whole.
+    pub growing: Option<Box<dyn Fn() -> bool + Send>>,
+    /// Its end was left for later, because it may be a part of a message.
+    pub left: bool,
+}
 
 /// A file being read.
 pub(super) struct OpenFile {
@@ -36,6 +48,7 @@ pub(super) struct OpenFile {
     /// How standard input begins.
     head: Vec<u8>,
     touched: bool,
+    pub growth: Growth,
 }
 
 enum Body {
@@ -91,8 +104,8 @@ impl OpenFile {
         blocks.digest_like(&position.digest);
         let (container, format) = detect(&shown, blocks.window(), declared, options);
         let stdin = shown == "-";
-        let head = &blocks.window()[..blocks.window().len().min(if stdin { HEAD_BYTES } else { 0 })];
-        let head = head.to_vec();
+        let head_bytes = if stdin { HEAD_BYTES } else { 0 };
+        let head = blocks.window()[..blocks.window().len().min(head_bytes)].to_vec();
         let options = delimited(options, container, &shown);
         let state = position.state.as_ref();
         let decoder = || message_decoder(&shown, container, format, &options, state);
@@ -144,6 +157,7 @@ impl OpenFile {
             partitions: BTreeMap::new(),
             head,
             touched: false,
+            growth: Growth::default(),
         })
     }
 
@@ -233,6 +247,12 @@ impl OpenFile {
                         self.position.next += 1;
                         return Ok(1);
                     }
+                    Line::Whole { text, all }
+                        if text == all && self.growth.growing.as_ref().is_some_and(|growing| growing()) =>
+                    {
+                        self.growth.left = true;
+                        return Ok(0);
+                    }
                     Line::Whole { text, all } => (text, all),
                 };
             let line = &self.blocks.window()[..text];
@@ -270,7 +290,13 @@ impl OpenFile {
                 line: self.position.lines + 1,
                 byte: self.blocks.bytes,
             };
-            let Some(end) = csv_record(&mut self.blocks, self.options.delimiter, quote_bytes_max)? else {
+            let left = &mut self.growth.left;
+            let mut unfinished = || {
+                *left = self.growth.growing.as_ref().is_some_and(|growing| growing());
+                *left
+            };
+            let delimiter = self.options.delimiter;
+            let Some(end) = csv_record(&mut self.blocks, delimiter, quote_bytes_max, &mut unfinished)? else {
                 return Ok(0);
             };
             if end == 0 {
@@ -485,7 +511,7 @@ fn csv_header(
         );
     }
     let mut limit = options.message_bytes_max;
-    let end = csv_record(blocks, options.delimiter, &mut limit)?.unwrap_or(0);
+    let end = csv_record(blocks, options.delimiter, &mut limit, &mut || false)?.unwrap_or(0);
     let record = &blocks.window()[..end];
     let given = options.header.as_deref();
     if format == Format::Dms
@@ -501,8 +527,14 @@ fn csv_header(
 }
 
 /// The length of the record at the start of the window; `None` at the end, 0 if it is too long. A
-/// quote that stays open to the limit makes a record of its first line alone.
-fn csv_record(blocks: &mut Blocks, delimiter: u8, bytes_max: &mut usize) -> Result<Option<usize>, String> {
+/// quote that stays open to the limit makes a record of its first line alone. What is open at the end of
+/// an `unfinished` file is no record yet.
+fn csv_record(
+    blocks: &mut Blocks,
+    delimiter: u8,
+    bytes_max: &mut usize,
+    unfinished: &mut dyn FnMut() -> bool,
+) -> Result<Option<usize>, String> {
     let mut look_at = 0;
     loop {
         let window = blocks.window();
@@ -513,7 +545,7 @@ fn csv_record(blocks: &mut Blocks, delimiter: u8, bytes_max: &mut usize) -> Resu
                 RecordEnd::Open { quoted } => quoted,
             };
             let ends = blocks.at_end || window.len() > *bytes_max;
-            if ends && window.is_empty() {
+            if ends && (window.is_empty() || blocks.at_end && unfinished()) {
                 return Ok(None);
             }
             if ends && open {

@@ -5,6 +5,7 @@ use super::compression::{Caps, decompressed};
 use super::detect::looks_like_data;
 use super::file::{OpenFile, PlacedSink};
 use super::known::Known;
+use super::live::{Live, Seen, Stamp};
 use super::paths::{Input, expand};
 use super::position::{HEAD_BYTES, Notice, SourceError, SourcePosition};
 use crate::format::{Format, FormatOptions};
@@ -24,10 +25,14 @@ pub struct FileOptions {
     pub stdin_name: Option<String>,
     /// Standard input, read for the path `-`.
     pub stdin: Option<Box<dyn Read + Send>>,
+    /// Files come and grow while they are read: what may still be written to is left for the next scan
+    /// ([`FileSource::rescan`]), and a glob may match nothing yet. `None` = everything is whole.
+    pub live: Option<Live>,
 }
 
 /// Reads files from where an earlier run left off.
 pub struct FileSource {
+    inputs: Vec<String>,
     options: FileOptions,
     queue: VecDeque<Input>,
     current: Option<OpenFile>,
@@ -36,6 +41,11 @@ pub struct FileSource {
     /// Those that changed since they were last taken.
     positions: Known,
     notices: Vec<Notice>,
+    seen: Seen,
+    /// The stamp of the current file when it was opened.
+    stamp: Option<Stamp>,
+    /// Files that were left for the next scan.
+    left: Vec<String>,
 }
 
 impl FileSource {
@@ -49,25 +59,57 @@ impl FileSource {
         options: FileOptions,
         known: Vec<SourcePosition>,
     ) -> Result<FileSource, SourceError> {
-        let mut notices = Vec::new();
-        let mut queue = VecDeque::new();
-        for name in inputs {
+        let mut source = FileSource {
+            inputs: inputs.to_vec(),
+            options,
+            queue: VecDeque::new(),
+            current: None,
+            fresh: false,
+            known: Known::new(known),
+            positions: Known::default(),
+            notices: Vec::new(),
+            seen: Seen::default(),
+            stamp: None,
+            left: Vec::new(),
+        };
+        source.rescan()?;
+        Ok(source)
+    }
+
+    /// Looks again which files there are, once all have been read; those that did not change since they were
+    /// read are not opened again.
+    ///
+    /// # Errors
+    /// As [`FileSource::open`].
+    pub fn rescan(&mut self) -> Result<(), SourceError> {
+        let mut queue = Vec::new();
+        for name in &self.inputs {
             if name == "-" {
-                let stream = options.stdin_name.clone().unwrap_or_else(|| "-".to_owned());
-                queue.push_back(Input { stream, origin: String::new(), path: "-".into(), named: true });
+                let stream = self.options.stdin_name.clone().unwrap_or_else(|| "-".to_owned());
+                queue.push(Input { stream, origin: String::new(), path: "-".into(), named: true });
                 continue;
             }
-            for input in expand(name, &mut notices)? {
-                if input.named || options.format.is_some() || looks_like_data(&input.origin) {
-                    queue.push_back(input);
+            let live = self.options.live.as_ref();
+            for mut input in expand(name, live.is_some(), &mut self.notices)? {
+                input.stream.insert_str(0, live.map_or("", |live| &live.prefix));
+                if input.named || self.options.format.is_some() || looks_like_data(&input.origin) {
+                    queue.push(input);
                 } else {
                     let reason = "its name is not that of a data file".to_owned();
-                    notices.push(Notice::Skipped { file: input.shown(), reason });
+                    self.notices.push(Notice::Skipped { file: input.shown(), reason });
                 }
             }
         }
-        let (known, positions) = (Known::new(known), Known::default());
-        Ok(FileSource { options, queue, current: None, fresh: false, known, positions, notices })
+        self.seen.keep(&queue);
+        queue.retain(|input| !self.seen.has(&input.path));
+        self.queue = queue.into();
+        self.left.clear();
+        Ok(())
+    }
+
+    /// Files that were left for the next scan because they may still be written to.
+    pub fn left(&self) -> &[String] {
+        &self.left
     }
 
     /// Reads up to `messages_max` messages (an array file is one piece and may exceed it); whether
@@ -82,7 +124,8 @@ impl FileSource {
                 Some(file) => file,
                 None => match self.queue.pop_front() {
                     Some(input) if self.is_gone(&input) => continue,
-                    Some(input) => self.start(input)?,
+                    Some(input) if self.is_ripe(&input)? => self.start(input)?,
+                    Some(_) => continue,
                     None => return Ok(false),
                 },
             };
@@ -121,6 +164,31 @@ impl FileSource {
         gone
     }
 
+    /// Whether a file can be read now; notes those that are left for later.
+    fn is_ripe(&mut self, input: &Input) -> Result<bool, SourceError> {
+        self.stamp = None;
+        let Some(live) = self.options.live.as_ref().filter(|_| input.path.as_os_str() != "-") else {
+            return Ok(true);
+        };
+        let looked = input.path.metadata().and_then(|metadata| {
+            let stamp = Stamp::of(&metadata);
+            let (format, options) = (self.options.format, &self.options.options);
+            Ok((stamp, live.is_unripe(input, stamp, format, options)?))
+        });
+        match looked {
+            Ok((stamp, unripe)) => {
+                self.stamp = Some(stamp).filter(|s| !live.is_fresh(*s));
+                if unripe {
+                    self.left.push(input.shown());
+                }
+                Ok(!unripe)
+            }
+            // It was taken away since the scan.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(SourceError::new(input.shown(), e)),
+        }
+    }
+
     fn start(&mut self, input: Input) -> Result<OpenFile, SourceError> {
         let (blocks, position) = self.resume(&input)?;
         let shown = input.shown();
@@ -142,6 +210,11 @@ impl FileSource {
         let partitions = self.known.inside().filter(|p| p.stream_generation == generation);
         let partitions = partitions.filter(|p| p.stream.starts_with(&inside));
         file.partitions.extend(partitions.map(|p| (p.stream.clone(), p.next)));
+        if let Some(live) = self.options.live.clone().filter(|_| shown != "-") {
+            let path = input.path.clone();
+            file.growth.growing = Some(Box::new(move || live.is_growing(&path)));
+        }
+        file.growth.path = input.path.clone();
         if self.options.format.is_none() {
             self.notices.push(Notice::Detected { file: shown, format: file.format });
         }
@@ -208,6 +281,13 @@ impl FileSource {
 
     fn finished(&mut self, file: &mut OpenFile) {
         let now = file.position.clone();
+        if file.growth.left {
+            self.left.push(file.shown.clone());
+        } else if let Some(stamp) = self.stamp.take()
+            && file.growth.path.metadata().is_ok_and(|m| Stamp::of(&m) == stamp)
+        {
+            self.seen.put(file.growth.path.clone(), stamp);
+        }
         if self.fresh
             && now.bytes > 0
             && let Some(twin) = self.known.twin(&now)

@@ -4,6 +4,7 @@ use super::natural_order;
 use super::position::{Notice, SourceError};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::ErrorKind::NotFound;
 use std::path::{Path, PathBuf};
 
 /// A file to read, and the stream it belongs to.
@@ -28,15 +29,16 @@ impl Input {
     }
 }
 
-/// The files of one argument, in their order.
-pub(super) fn expand(name: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
+/// The files of one argument, in their order. A glob that matches nothing is an error, unless files may
+/// come `later`.
+pub(super) fn expand(name: &str, later: bool, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
     match fs::metadata(name) {
         Ok(m) if m.is_dir() => directory(name, notices),
         Ok(m) if m.is_file() => Ok(vec![Input::single(name)]),
         Ok(_) => Err(SourceError::new(name, "is a pipe, socket or device, not a file")
             .hint(format!("give its content as standard input: asof ingest STORE - < {name}"))),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound && name.contains(['*', '?', '[', '{']) => {
-            glob(name, notices)
+            glob(name, later, notices)
         }
         Err(e) => Err(SourceError::new(name, e)),
     }
@@ -59,7 +61,7 @@ fn directory(name: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, Source
 }
 
 /// Every file that a glob matches is a stream of its own, as if it had been named.
-fn glob(pattern: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
+fn glob(pattern: &str, later: bool, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceError> {
     let matcher = globset::GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()
@@ -80,7 +82,7 @@ fn glob(pattern: &str, notices: &mut Vec<Notice>) -> Result<Vec<Input>, SourceEr
         Notice::Skipped { file, .. } => matcher.is_match(named(Path::new(file))),
         _ => true,
     }));
-    if names.is_empty() {
+    if names.is_empty() && !later {
         return Err(SourceError::new(pattern, "no file matches"));
     }
     names.sort_by(|a, b| natural_order(a, b));
@@ -93,10 +95,25 @@ fn walk(root: &Path, notices: &mut Vec<Notice>) -> Result<Vec<PathBuf>, SourceEr
     let shown = root.display().to_string();
     let inside = root.canonicalize().map_err(|e| SourceError::new(&shown, e))?;
     let mut seen = BTreeSet::new();
-    let entries = walkdir::WalkDir::new(root).follow_root_links(true).into_iter();
-    for entry in entries.filter_entry(|e| e.depth() == 0 || !passed_over(&e.file_name().to_string_lossy())) {
-        let entry = entry.map_err(|e| SourceError::new(&shown, e))?;
+    let mut entries = walkdir::WalkDir::new(root).follow_root_links(true).into_iter();
+    while let Some(entry) = entries.next() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // It was taken away between the look at its directory and the look at itself.
+            Err(e) if e.depth() > 0 && e.io_error().is_some_and(|e| e.kind() == NotFound) => continue,
+            Err(e) => return Err(SourceError::new(&shown, e)),
+        };
         let (path, kind) = (entry.path(), entry.file_type());
+        let name = entry.file_name().to_string_lossy();
+        if entry.depth() > 0
+            && let Some(reason) = passed_over(&name)
+        {
+            if kind.is_dir() {
+                entries.skip_current_dir();
+            }
+            notices.push(Notice::Skipped { file: path.display().to_string(), reason: reason.to_owned() });
+            continue;
+        }
         let mut skip = |reason: &str| {
             notices.push(Notice::Skipped { file: path.display().to_string(), reason: reason.to_owned() });
         };
@@ -117,8 +134,15 @@ fn walk(root: &Path, notices: &mut Vec<Notice>) -> Result<Vec<PathBuf>, SourceEr
     Ok(seen.into_iter().collect())
 }
 
-/// Hidden files, marks of other tools, and files that are still being written.
-fn passed_over(name: &str) -> bool {
-    const UNFINISHED: [&str; 6] = ["~", ".tmp", ".temp", ".part", ".partial", ".swp"];
-    name.starts_with(['.', '_']) || UNFINISHED.iter().any(|end| name.ends_with(end))
+/// Why a name is passed over: hidden files, marks of other tools, and files that are still being written.
+fn passed_over(name: &str) -> Option<&'static str> {
+    const UNFINISHED: [&str; 7] = ["~", ".tmp", ".temp", ".part", ".partial", ".swp", ".inprogress"];
+    match () {
+        () if name.starts_with('.') => Some("it is hidden"),
+        () if name.starts_with('_') => Some("its name begins with _"),
+        () if UNFINISHED.iter().any(|end| name.ends_with(end)) => {
+            Some("its name is that of a file that is still being written")
+        }
+        () => None,
+    }
 }

@@ -1,7 +1,9 @@
 //! A store that another process writes to: every statement sees the commits there are when it begins.
 
-use super::reader::{Reader, ReaderSource};
-use asofdb_storage::engine::{Engine, EngineOptions, Error, OpenMode};
+use super::error::SqlError;
+use super::owner::hand_over;
+use super::reader::{Changed, MakeChange, Reader, ReaderSource, change_engine};
+use asofdb_storage::engine::{Engine, EngineOptions, Error, ErrorKind, OpenMode};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,5 +42,17 @@ impl ReaderSource for Following {
             *open = (Engine::open(&self.path, OpenMode::Read, self.options.clone())?, now);
         }
         Ok(Arc::new(Engine::pin(&open.0)))
+    }
+
+    /// Opens the store to write for as long as that takes, or has its owner carry the statement out.
+    fn change(&self, statement: &str, make: &mut MakeChange<'_>) -> Result<Changed, SqlError> {
+        match Engine::open(&self.path, OpenMode::Write, self.options.clone()) {
+            Ok(engine) => change_engine(&engine, make),
+            Err(busy) if busy.kind == ErrorKind::Busy => match hand_over(&self.path, statement) {
+                Some(answer) => answer.map(Changed::Elsewhere),
+                None => Err(busy.into()),
+            },
+            Err(e) => Err(e.into()),
+        }
     }
 }

@@ -1,16 +1,17 @@
 //! What the SQL layer asks of a store: the calls of [`Snapshot`], behind a trait so that tests can
 //! put something small in its place.
 
+use super::error::SqlError;
 use asofdb_storage::engine::{
-    Bounds, Catalog, CommitInfo, Engine, Error, PointRequest, Quarantined, ScanCounts, ScanRequest,
-    ScanStream, Snapshot, SortedPoints, Touch, Touching, Why,
+    Bounds, Catalog, CommitInfo, CommitRequest, Engine, Error, PointRequest, Quarantined, ScanCounts,
+    ScanRequest, ScanStream, Snapshot, SortedPoints, Touch, Touching, Why,
 };
 use asofdb_storage::id::{ColumnId, TableId};
 use asofdb_storage::schema::TableSchema;
 use asofdb_storage::time::CommitSeq;
 use datafusion::arrow::array::RecordBatch;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A store at one commit; see [`Snapshot`] for what each call promises.
 pub trait Reader: Debug + Send + Sync {
@@ -140,10 +141,46 @@ impl Reader for Snapshot {
 pub trait ReaderSource: Debug + Send + Sync {
     /// Pins the newest commit.
     fn pin(&self) -> Result<Arc<dyn Reader>, Error>;
+
+    /// Changes the store by the commit that `make` gives for its newest catalog; `None` = there is nothing
+    /// to change. Where another process holds the store, `statement`, which `make` stands for, is handed
+    /// to it.
+    ///
+    /// # Errors
+    /// Those of `make` and of the store; `Unsupported` where nothing can be changed through this source.
+    fn change(&self, _statement: &str, _make: &mut MakeChange<'_>) -> Result<Changed, SqlError> {
+        Err(SqlError::unsupported("this session only asks questions"))
+    }
+}
+
+/// Gives the commit that changes a store, for its newest catalog.
+pub type MakeChange<'m> = dyn FnMut(&Catalog) -> Result<Option<CommitRequest>, SqlError> + 'm;
+
+/// What came of a change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Changed {
+    /// It was committed, or there was nothing to change.
+    Here(Option<CommitInfo>),
+    /// The process that holds the store did it, and says this.
+    Elsewhere(String),
+}
+
+/// One change at a time: what it was made for is still so when it is committed.
+static CHANGES: Mutex<()> = Mutex::new(());
+
+/// Makes a change of a store that is open to write and commits it.
+pub(crate) fn change_engine(engine: &Engine, make: &mut MakeChange<'_>) -> Result<Changed, SqlError> {
+    let _one = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let request = make(Engine::pin(engine).catalog())?;
+    Ok(Changed::Here(request.map(|request| engine.commit(request)).transpose()?))
 }
 
 impl ReaderSource for Engine {
     fn pin(&self) -> Result<Arc<dyn Reader>, Error> {
         Ok(Arc::new(Engine::pin(self)))
+    }
+
+    fn change(&self, _statement: &str, make: &mut MakeChange<'_>) -> Result<Changed, SqlError> {
+        change_engine(self, make)
     }
 }

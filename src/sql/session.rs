@@ -6,6 +6,8 @@ use super::clause::Axis;
 use super::context::{LabelSettings, QueryContext, ScanSettings, SessionClocks};
 use super::deadline::Deadline;
 use super::error::{SqlError, from_datafusion};
+use super::flow::read_flow;
+use super::flow_answer::question;
 use super::functions::{TABLE_FUNCTIONS, TableFunction};
 use super::plan::{Planned, Planner};
 use super::reader::{Reader, ReaderSource};
@@ -29,8 +31,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A session: its clocks, its settings, its memory. One statement after the other, or several at
 /// once from several tasks. `run` and the streams of its answers need a tokio runtime with timers.
 pub struct Session {
-    source: Arc<dyn ReaderSource>,
-    settings: Settings,
+    pub(super) source: Arc<dyn ReaderSource>,
+    pub(super) settings: Settings,
     clock: Clock,
     base: SessionState,
     state: Mutex<Shown>,
@@ -114,6 +116,12 @@ impl Session {
         if tokens.iter().all(|t| is_blank(&t.token) || matches!(t.token, Token::SemiColon | Token::EOF)) {
             return Ok(self.empty_answer(Vec::new()));
         }
+        if let Some((statement, place)) = read_flow(&tokens)? {
+            match question(&statement) {
+                Some(question) => tokens = tokenize(question)?,
+                None => return self.flow(text, statement, place).await,
+            }
+        }
         let now = (self.clock)();
         let evaluation = self.evaluation(now, params);
         match read_setting(&tokens)? {
@@ -187,7 +195,7 @@ impl Session {
         Ok(answer)
     }
 
-    fn empty_answer(&self, notices: Vec<String>) -> Answer {
+    pub(super) fn empty_answer(&self, notices: Vec<String>) -> Answer {
         Answer {
             schema: Arc::new(Schema::empty()),
             stream: futures::stream::empty().boxed(),

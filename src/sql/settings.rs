@@ -40,6 +40,8 @@ pub struct Settings {
     pub label_rows_max: usize,
     /// Keys of so many rows that are looked up one by one in any case.
     pub label_single_keys: usize,
+    /// Refuse statements that change the catalog, such as `CREATE FLOW`.
+    pub read_only: bool,
     /// Caps on statements.
     pub limits: StatementLimits,
     /// Stack of the thread that plans, bytes.
@@ -58,6 +60,7 @@ impl Default for Settings {
             rows_per_key_max: 1_000_000,
             label_rows_max: 16_384,
             label_single_keys: 64,
+            read_only: false,
             limits: StatementLimits::default(),
             stack_bytes: 256 << 20,
         }

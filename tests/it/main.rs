@@ -11,6 +11,7 @@ mod corpus_wrapped;
 mod expect;
 mod export;
 mod faults;
+mod flows;
 mod format_docs;
 mod gap;
 mod intake;

@@ -143,6 +143,32 @@ say "broker away for $outage s: $before events before, all of them $((SECONDS - 
 
 "${ingest[@]}"
 whole "in the end"
+
+# A flow that runs: what comes is taken, also after the broker was away, and SIGTERM ends it with 0.
+flows=$work/f.asof
+"$asof" sql "$flows" "CREATE FLOW rows AS AUTO CDC INTO t FROM STREAM kafka('rows', brokers => '127.0.0.1:$port',
+    format => 'json', op => 'o') KEYS (id) COLUMNS (id bigint, n bigint, o text)" --quiet
+"$asof" run "$flows" --quiet 2>"$work/run.err" &
+child=$!
+count() { "$asof" sql "$flows" "SELECT sum(events + quarantined) FROM commits()" --output csv | tail -1; }
+until [ "$(count)" = "$messages" ]; do
+    [ $((SECONDS - away)) -lt 120 ] || { cat "$work/run.err"; die "a run took $(count) of $messages messages"; }
+    sleep 0.2
+done
+"$here/broker.sh" kill "$broker"
+sleep 1
+"$here/broker.sh" start "$broker" "$port" >/dev/null
+head -n 1000 "$work/messages.tsv" | produce || die "more messages cannot be produced"
+until [ "$(count)" = $((messages + 1000)) ]; do
+    [ $((SECONDS - away)) -lt 180 ] || { cat "$work/run.err"; die "a run took $(count) messages after the broker was away"; }
+    sleep 0.2
+done
+code=0
+kill -TERM "$child"
+wait "$child" || code=$?
+child=
+[ "$code" = 0 ] || die "asof run left with $code"
+say "asof run: $((messages + 1000)) messages, the broker killed meanwhile"
 total=$(ask "SELECT count(*) FROM history('t')")
 aside=$(ask "SELECT count(*) FROM quarantine()")
 [ $((total + aside)) = "$messages" ] || die "$total events and $aside put aside are not $messages messages"

@@ -1,7 +1,6 @@
 //! `asof ingest` and the intake options.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,6 +45,8 @@ pub struct IngestArgs {
     pub kafka: super::KafkaArgs,
     #[command(flatten)]
     pub flow: FlowArgs,
+    #[command(flatten)]
+    pub rounds: super::RoundsArgs,
     #[command(flatten)]
     pub pull: super::PullArgs,
 }
@@ -153,13 +154,4 @@ pub struct FlowArgs {
     /// Messages per commit
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
-    /// Write Parquet of the tables to this directory while taking in
-    #[arg(long, value_name = "DIR", requires = "export_every")]
-    pub export_to: Option<PathBuf>,
-    /// How often to do that, such as 30s
-    #[arg(long, value_name = "TIME", requires = "export_to", value_parser = super::question::duration)]
-    pub export_every: Option<Duration>,
-    /// What those files hold
-    #[arg(long, value_name = "LAYOUT", value_enum, default_value = "intervals")]
-    pub export_layout: super::Layout,
 }

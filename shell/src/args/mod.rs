@@ -4,13 +4,15 @@ mod intake;
 mod kafka;
 mod pull;
 mod question;
+mod run;
 mod store;
 mod upkeep;
 
-pub use intake::{FlowArgs, IngestArgs, SchemaArgs};
+pub use intake::{IngestArgs, SchemaArgs};
 pub use kafka::KafkaArgs;
 pub use pull::PullArgs;
 pub use question::{ShellArgs, SqlArgs, duration};
+pub use run::{RoundsArgs, RunArgs};
 pub use store::{StoreAnd, StoreArg, from_environment, is_store};
 pub use upkeep::{
     AcceptGapArgs, CompactArgs, ExportArgs, Layout, QuarantineArgs, QuarantineCommand, RebuildArgs,
@@ -67,6 +69,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Take in change events from files, directories, standard input or topics of Kafka
     Ingest(Box<IngestArgs>),
+    /// Run declared flows until told to stop
+    Run(RunArgs),
     /// Run SQL statements; answers on stdout, everything else on stderr
     Sql(SqlArgs),
     /// Open the shell (also: asof STORE)
@@ -88,8 +92,6 @@ pub enum Command {
     Tail(TailArgs),
     /// Write a table as Parquet that any engine can read
     Export(ExportArgs),
-    #[command(hide = true)]
-    Run(LaterArgs),
     #[command(hide = true)]
     Snapshot(LaterArgs),
     #[command(hide = true)]

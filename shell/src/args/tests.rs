@@ -41,7 +41,7 @@ fn every_intake_option_is_understood() {
     assert_eq!(args.operation.op_map, ["i=insert", "u=update"]);
     assert_eq!(args.time.tie_break, ["p", "q"]);
     assert_eq!(args.content.header, Some(vec!["x".to_owned(), "y".to_owned()]));
-    assert_eq!(args.flow.export_every, Some(Duration::from_secs(30)));
+    assert_eq!(args.rounds.export_every, Some(Duration::from_secs(30)));
     assert!(args.flow.strict && args.flow.keep_raw);
 }
 

@@ -30,7 +30,7 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
     let options = options(args)?;
     interrupt::install();
     let started = Instant::now();
-    let mut rounds = Rounds::new(&args.flow, manner)?;
+    let mut rounds = Rounds::new(&args.rounds, manner)?;
     let mut open = None;
     let taken = take(&places.store, &input, &options, manner, &mut |store| {
         open = Some(store.clone());
@@ -182,11 +182,13 @@ pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
         schemas,
         kafka: _,
         flow,
+        rounds: _,
         pull: _,
     } = args;
     let options = IntakeOptions {
         format: (format != "auto").then(|| format.clone()),
         table: table.clone(),
+        tables: Vec::new(),
         keys: each("--key", key)?,
         op: operation.op.clone(),
         op_map: each("--op-map", &operation.op_map)?,
@@ -202,6 +204,7 @@ pub fn options(args: &IngestArgs) -> Outcome<IntakeOptions> {
         delete_when: operation.delete_when.clone(),
         truncate_when: operation.truncate_when.clone(),
         columns: maybe("--columns", &content.columns)?,
+        track_history: None,
         zone: time.zone.clone(),
         null_text: content.null_text.clone(),
         header: content.header.as_ref().map(|h| h.iter().map(|n| n.trim().to_owned()).collect()),

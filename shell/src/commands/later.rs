@@ -6,7 +6,6 @@ use crate::outcome::{Failure, Outcome};
 /// Says that a command is not supported yet, and what serves until it is.
 pub fn refuse(command: &Command) -> Outcome {
     let (name, instead) = match command {
-        Command::Run(_) => ("run", "run 'asof ingest' again: it takes only what is new"),
         Command::Snapshot(_) => (
             "snapshot",
             "note a commit and ask FOR COMMIT AS OF it; 'asof verify --head' proves the history up to a head",

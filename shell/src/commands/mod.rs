@@ -9,6 +9,7 @@ mod pull;
 mod quarantine;
 mod redecode;
 mod rounds;
+mod run;
 mod script;
 mod shell;
 mod sql;
@@ -60,6 +61,7 @@ pub fn run(cli: Cli) -> Outcome {
         Some(Command::Sql(args)) => sql::run(&args, manner),
         Some(Command::Demo(args)) => demo::run(&args, manner),
         Some(Command::Ingest(args)) => ingest::run(&args, manner),
+        Some(Command::Run(args)) => run::run(&args, manner),
         Some(Command::Status(args)) => upkeep::status(&args, manner),
         Some(Command::Compact(args)) => upkeep::compact(&args, manner),
         Some(Command::Verify(args)) => upkeep::verify(&args, manner),

@@ -139,7 +139,7 @@ fn replay(args: &IngestArgs, manner: Manner) -> Outcome {
         })
     };
     let numbers = places.rest.iter().map(number).collect::<Outcome<Vec<u64>>>()?;
-    if args.flow.export_to.is_some() {
+    if args.rounds.export_to.is_some() {
         return Err(Failure::usage("--export-to goes with asof ingest")
             .hint("asof export STORE TABLE DEST exports what the replay has stored"));
     }

@@ -14,7 +14,7 @@ pub fn run(args: &IngestArgs, manner: Manner) -> Outcome {
         return Err(Failure::usage("two tables are needed: the one that has the messages, and a new one")
             .hint("asof redecode STORE TABLE INTO --key ..."));
     };
-    if args.table.is_some() || args.flow.export_to.is_some() {
+    if args.table.is_some() || args.rounds.export_to.is_some() {
         return Err(Failure::usage("--table and --export-to do not go with asof redecode")
             .hint("the new table is named behind the store and the old one"));
     }

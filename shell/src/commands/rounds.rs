@@ -2,7 +2,7 @@
 
 use super::Manner;
 use super::export::line;
-use crate::args::FlowArgs;
+use crate::args::RoundsArgs;
 use crate::outcome::{Exit, Failure, Outcome};
 use crate::store;
 use asofdb::export::PeriodicExport;
@@ -19,13 +19,13 @@ pub struct Rounds {
 
 impl Rounds {
     /// Reads the options; starts nothing yet.
-    pub fn new(flow: &FlowArgs, manner: Manner) -> Outcome<Rounds> {
+    pub fn new(args: &RoundsArgs, manner: Manner) -> Outcome<Rounds> {
         let options = ExportOptions {
-            layout: flow.export_layout.into(),
+            layout: args.export_layout.into(),
             now: Some(store::now()),
             ..ExportOptions::default()
         };
-        let wanted = flow.export_to.clone().zip(flow.export_every).map(|(to, every)| (to, every, options));
+        let wanted = args.export_to.clone().zip(args.export_every).map(|(to, every)| (to, every, options));
         Ok(Rounds { wanted, running: None, manner })
     }
 

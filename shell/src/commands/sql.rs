@@ -28,6 +28,8 @@ pub fn run(args: &SqlArgs, manner: Manner) -> Outcome {
     let sources = sources(args, places.rest)?;
     let mode = mode(args, manner)?;
     interrupt::install();
+    let first = sources.iter().find_map(|s| crate::text::lex::statements(&s.text).into_iter().next());
+    let _made = store::made_for(&places.store, first.as_ref().map_or("", |s| s.text))?;
     let mut runner = Runner::new(store::session(&places.store, &args.param, false)?)?;
     runner.timeout = args.timeout;
     runner.progress = terminal::stderr_is_terminal() && !manner.quiet;

@@ -394,3 +394,29 @@ fn a_server_that_is_not_there_is_told_without_the_password() {
         assert!(!fault.contains("canary"), "{fault}");
     }
 }
+
+#[test]
+fn flows_pull_and_read_whole_tables() {
+    use crate::flow::{Runner, Variable};
+    use crate::source::Until;
+    let pair = Pair::new(TABLE);
+    pair.source("INSERT INTO t VALUES (1, 'a', '2026-01-01'), (2, 'b', '2026-01-02')");
+    let url = format!("sqlite:{}", pair.path().display());
+    pair.ask(&format!("CREATE FLOW p AS AUTO CDC INTO t FROM pull('{url}', t, watermark => 'at') KEYS (id)"));
+    pair.ask(&format!("CREATE FLOW s AS AUTO CDC INTO whole FROM snapshot('{url}', t) KEYS (id)"));
+    let variable: Variable = std::sync::Arc::new(|_| None);
+    let mut runner = Runner::new(&pair.store, &[], &variable, Until::Stopped).unwrap();
+    let mut turn = |most: u64| -> Vec<u64> {
+        let all = runner.flows().iter_mut();
+        let taken =
+            all.map(|f| f.trigger(&pair.store, most, &mut |_| ControlFlow::Continue(())).unwrap().unwrap());
+        taken.map(|t| t.report.delivered - t.report.repeated()).collect()
+    };
+    // Neither is ever cut, and what one took is new to the other.
+    assert_eq!(turn(1), [2, 2]);
+    assert_eq!(turn(u64::MAX), [0, 0]);
+    pair.source("DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (3, 'c', '2026-01-03')");
+    assert_eq!(turn(u64::MAX), [1, 2]);
+    assert_eq!(pair.ask("SELECT id FROM t ORDER BY id"), "1\n2\n3");
+    assert_eq!(pair.ask("SELECT id FROM whole ORDER BY id"), "2\n3");
+}

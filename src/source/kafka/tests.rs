@@ -3,4 +3,5 @@
 mod broker;
 mod cluster;
 mod faults;
+mod flows;
 mod taking;

@@ -1,7 +1,8 @@
-//! Functions about the store itself: `commits()`, `sources()`, `quarantine()`.
+//! Functions about the store itself: `commits()`, `sources()`, `flows()`, `quarantine()`.
 
 use super::arguments::Arguments;
 use super::computed::ComputedTable;
+use crate::flow::Flow;
 use crate::quarantine::QuarantineEntry;
 use crate::sql::context::QueryContext;
 use crate::sql::error::SqlError;
@@ -81,6 +82,31 @@ pub(crate) fn sources(
             ("bytes", ints(all.iter().map(|s| s.bytes))),
             ("lines", ints(all.iter().map(|s| s.lines))),
             ("end_position", ints(all.iter().map(|s| s.end))),
+        ],
+    )
+}
+
+/// `flows()`: every declared flow: `flow, source, tables, stored_as, statement, error`.
+pub(crate) fn flows(
+    context: &QueryContext,
+    arguments: &Arguments,
+) -> Result<Arc<dyn TableProvider>, SqlError> {
+    arguments.expect(0, 0, "")?;
+    let all = crate::flow::flows(context.reader.catalog());
+    let of = |f: fn(&Flow) -> String| texts(all.iter().map(move |n| n.flow.as_ref().ok().map(f)));
+    let tables = |flow: &Flow| {
+        let names: Vec<&str> = flow.target.tables().iter().map(|t| &*t.name).collect();
+        names.join(", ")
+    };
+    build(
+        "flows()",
+        vec![
+            ("flow", texts(all.iter().map(|f| Some(f.name.clone())))),
+            ("source", of(|flow| flow.source.to_string())),
+            ("tables", of(tables)),
+            ("stored_as", of(|flow| flow.clauses.stored_as.unwrap_or_default().to_string())),
+            ("statement", of(|flow| format!("{flow};"))),
+            ("error", texts(all.iter().map(|f| f.flow.as_ref().err().map(ToString::to_string)))),
         ],
     )
 }

@@ -50,6 +50,8 @@ pub struct EngineOptions {
     pub keep_log: bool,
     /// Bytes of the last segment from which on compacting seals it, so that it can be shrunk too.
     pub shrink_bytes_min: u64,
+    /// What other processes are told of the program that holds the store. No secrets: it is stored.
+    pub command: String,
     /// Flush, merge and index in a background thread; otherwise in `commit` itself.
     pub background: bool,
 }
@@ -67,6 +69,7 @@ impl Default for EngineOptions {
             column_cache_bytes: 384 << 20,
             keep_log: false,
             shrink_bytes_min: 64 << 10,
+            command: "asofdb".into(),
             background: true,
         }
     }
@@ -120,7 +123,8 @@ impl Engine {
     /// # Errors
     /// `NotFound`, `Busy` (names the holder), `Damaged` (names the place), `Io`.
     pub fn open(dir: &Path, mode: OpenMode, options: EngineOptions) -> Result<Engine, Error> {
-        Engine::open_with(dir, mode, options, Components::real("asofdb"))
+        let components = Components::real(options.command.clone());
+        Engine::open_with(dir, mode, options, components)
     }
 
     /// Opens the store in directory `dir` of a disk, with a clock and a source of randomness.

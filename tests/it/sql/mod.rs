@@ -6,6 +6,7 @@ mod documents;
 mod errors;
 mod explain;
 mod fixture;
+mod flows;
 mod keyless;
 mod label_joins;
 mod leaves;
