@@ -284,6 +284,10 @@ fn flows_that_are_declared_altered_and_dropped_meanwhile_are_taken_up() {
     place.declare("DROP FLOW f");
     runner.refresh(&place.store).unwrap();
     assert_eq!(turn(&place, &mut runner, u64::MAX).unwrap().report.tables["u"], 1);
+    place.file("in3/a.ndjson", "{\"id\":2,\"w\":1}\n{\"id\":3,\"w\":1}\n", 60);
+    place.declare("ALTER FLOW g SET FROM files('DIR/in3/**', format => 'json')");
+    runner.refresh(&place.store).unwrap();
+    assert_eq!(turn(&place, &mut runner, u64::MAX).unwrap().report.delivered, 2, "as it is declared now");
     place.declare("DROP FLOW g");
     runner.refresh(&place.store).unwrap();
     assert!(runner.flows().is_empty());
