@@ -104,8 +104,8 @@ impl OpenFile {
         blocks.digest_like(&position.digest);
         let (container, format) = detect(&shown, blocks.window(), declared, options);
         let stdin = shown == "-";
-        let head_bytes = if stdin { HEAD_BYTES } else { 0 };
-        let head = blocks.window()[..blocks.window().len().min(head_bytes)].to_vec();
+        let head: Vec<u8> =
+            blocks.window().iter().take(if stdin { HEAD_BYTES } else { 0 }).copied().collect();
         let options = delimited(options, container, &shown);
         let state = position.state.as_ref();
         let decoder = || message_decoder(&shown, container, format, &options, state);
