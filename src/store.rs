@@ -13,7 +13,7 @@ use crate::quarantine::{QuarantineEntry, WaitingMessages};
 use crate::sql::{Following, Owner, Params, ReaderSource, Rows, Session, Settings};
 use crate::table::Table;
 use arrow::array::RecordBatch;
-use asofdb_storage::engine::{Catalog, CommitInfo, Engine, EngineOptions, OpenMode};
+use asofdb_storage::engine::{Catalog, CommitInfo, Components, Engine, EngineOptions, OpenMode, Salvaged};
 use asofdb_storage::time::{CommitSeq, ValidTime};
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -107,6 +107,18 @@ impl Store {
         let Store { engine, following, path: _, memory: _ } = self;
         drop(following);
         Ok(engine.close()?)
+    }
+
+    /// Opens a store whose log is damaged at the price of the commits behind the damage: the log is cut there, after a
+    /// copy of what is cut was made in the store's directory, and a commit records it. What runs have is never cut.
+    ///
+    /// # Errors
+    /// `Failed` if there is nothing to cut, `Damaged` where no cut makes the store whole; it is as it was then. Else as
+    /// [`Store::open`].
+    pub fn salvage(path: impl AsRef<Path>, memory: MemoryBudget) -> Result<(Store, Salvaged)> {
+        let components = Components::real("asofdb");
+        let (engine, salvaged) = Engine::salvage(path.as_ref(), memory.engine_options(), components)?;
+        Ok((Store { engine, following: None, memory }, salvaged))
     }
 
     /// The memory that the store and its sessions may use.

@@ -189,6 +189,12 @@ pub fn upkeep_keeping(path: &Path, keep_log: bool) -> Outcome<Store> {
     Store::open_with(path, OpenMode::Write, options).map_err(|e| open_failure(path, &e))
 }
 
+/// Opens a store after its damaged log was cut.
+pub fn salvage(path: &Path) -> Outcome<(Store, asofdb_storage::engine::Salvaged)> {
+    crate::log::info(|| format!("cutting the log of {}", path.display()));
+    Store::salvage(path, MEMORY.get().copied().unwrap_or_default()).map_err(|e| open_failure(path, &e))
+}
+
 /// Closes a store that was written to. What fails then loses nothing, and is told.
 pub fn close(store: Store) -> Outcome {
     let path = store.engine().dir().display().to_string();

@@ -55,7 +55,23 @@ def middle(case):
             file.write(before)
         tried += 1
     work.check(store, again=False)
-    return f"{tried} bits, each told with its segment and offset"
+    done = case.run("rebuild", store, "--salvage")
+    expect(done.code == 1 and "not damaged" in done.err, f"a whole store: {done}")
+    listed, whole = work.commit_list(store), open(log, "rb").read()
+    flip(log, size // 2)
+    expect("--salvage" in case.run("sql", store, "SELECT count(*) FROM w").err, "the hint of an error")
+    done = case.ok("rebuild", store, "--salvage")
+    kept = work.commit_list(store)
+    expect(kept[:-1] == listed[: len(kept) - 1] and len(kept) <= len(listed), f"{len(kept)} of {len(listed)} commits: {done}")
+    expect(f"lost         commit {len(kept)} and all behind it" in done.out, str(done))
+    [copy] = glob.glob(os.path.join(store, "salvaged-1", "*"))
+    cut = open(copy, "rb").read()
+    expect(len(cut) < len(whole) and whole.endswith(cut[-1000:]), "what was cut is not what was kept")
+    # The source still has what was lost, and the store knows that it has not.
+    done = work.take(store)
+    expect(done.code == 0, str(done))
+    work.check(store)
+    return f"{tried} bits, each told with its segment and offset; cut on request, {len(listed) - len(kept) + 1} commits lost and taken again"
 
 
 @row("D9", "damage to the runs of one table: its questions are refused by name, others are answered")

@@ -32,12 +32,24 @@ pub struct CompactArgs {
     pub keep_log: bool,
 }
 
+const REBUILD_EXAMPLES: &str = "\
+Examples:
+  asof rebuild shop.asof               runs, manifest and index again from the log
+  asof rebuild shop.asof --salvage     for a damaged log of which there is no copy
+
+--salvage cuts the log at its first damage and says what is lost. What is cut goes to the directory
+salvaged-1 of the store first, and a commit records it. It refuses where nothing is damaged, and where
+runs have what would be cut.";
+
 /// `asof rebuild`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  asof rebuild shop.asof")]
+#[command(after_help = REBUILD_EXAMPLES)]
 pub struct RebuildArgs {
     #[command(flatten)]
     pub store: StoreArg,
+    /// Cut a damaged log at the first damage: commits behind it are lost, and kept aside as they are
+    #[arg(long)]
+    pub salvage: bool,
 }
 
 const ACCEPT_GAP_EXAMPLES: &str = "\

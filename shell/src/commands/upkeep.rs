@@ -8,7 +8,7 @@ use crate::store as library;
 use asofdb::count;
 use asofdb::intake::{SourceState, sources};
 use asofdb::time::format_instant;
-use asofdb_storage::engine::{Status, VerifyReport};
+use asofdb_storage::engine::{Salvaged, Status, VerifyReport};
 use serde_json::json;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -175,7 +175,7 @@ fn judge(name: &str, args: &VerifyArgs, report: &VerifyReport) -> Outcome {
             let mut failure =
                 Failure::new(Exit::Damaged, format!("{name}: {}", count::of(damage.len(), "damaged place")));
             failure.message.extend(damage.iter().take(20).map(|d| format!("\n  {d}")));
-            Err(failure.hint("damaged runs: asof rebuild; a damaged log, or runs of a log that was shrunk: a copy of the store"))
+            Err(failure.hint("damaged runs: asof rebuild; a damaged log, or runs of a log that was shrunk: a copy of the store; a damaged log without a copy: asof rebuild --salvage"))
         }
     }
 }
@@ -227,12 +227,23 @@ pub fn compact(args: &CompactArgs, manner: Manner) -> Outcome {
 /// Makes the derived files anew.
 pub fn rebuild(args: &RebuildArgs, manner: Manner) -> Outcome {
     let started = Instant::now();
-    let store = library::upkeep(args.store.path()?)?;
+    let path = args.store.path()?;
+    let (store, salvaged) = match args.salvage {
+        true => library::salvage(path).map(|(store, salvaged)| (store, Some(salvaged)))?,
+        false => (library::upkeep(path)?, None),
+    };
+    if let Some(salvaged) = salvaged.as_ref().filter(|_| !manner.json) {
+        print(&salvaged_text(salvaged))?;
+    }
     store.engine().rebuild().map_err(library::engine_failure)?;
     let events = store.engine().status().map_err(library::engine_failure)?.events;
     library::close(store)?;
     if manner.json {
-        return print_json(&json!({"events": events}));
+        let salvaged = salvaged.as_ref().map(salvaged_json);
+        return print_json(&match salvaged {
+            Some(salvaged) => json!({"events": events, "salvaged": salvaged}),
+            None => json!({"events": events}),
+        });
     }
     manner.say(&format!(
         "runs of {} made anew from the log in {:.1} s",
@@ -240,6 +251,43 @@ pub fn rebuild(args: &RebuildArgs, manner: Manner) -> Outcome {
         started.elapsed().as_secs_f64()
     ));
     Ok(())
+}
+
+/// What a salvage gave up.
+fn salvaged_text(salvaged: &Salvaged) -> String {
+    let Salvaged { cut, copies, commit } = salvaged;
+    let readable = match &cut.readable[..] {
+        [] => "none of them can be read".to_owned(),
+        [one] => format!("commit {one} can be read, but not be joined to the history"),
+        [first, .., last] => format!(
+            "{} between {first} and {last} can be read, but not be joined to the history",
+            count::of(cut.readable.len(), "commit")
+        ),
+    };
+    let mut out = String::new();
+    let _ = writeln!(out, "damage       {}", visible(&cut.damage.to_string()));
+    let _ = writeln!(out, "kept         commits up to {}", cut.last);
+    let _ = writeln!(out, "lost         commit {} and all behind it: {readable}", cut.last.0 + 1);
+    for copy in copies {
+        let _ = writeln!(out, "cut off      {}", visible(&copy.display().to_string()));
+    }
+    let _ =
+        writeln!(out, "recorded     as commit {commit}; an intake takes again what its sources still have");
+    out
+}
+
+fn salvaged_json(salvaged: &Salvaged) -> serde_json::Value {
+    let Salvaged { cut, copies, commit } = salvaged;
+    json!({
+        "segment": cut.damage.segment,
+        "byte": cut.damage.offset,
+        "damage": cut.damage.what,
+        "last_commit_kept": cut.last.0,
+        "commits_seen_behind": cut.readable.iter().map(|c| c.0).collect::<Vec<_>>(),
+        "bytes_cut": cut.bytes,
+        "copies": copies,
+        "commit": commit.0,
+    })
 }
 
 /// Records that a gap is accepted.

@@ -22,6 +22,7 @@ mod rebuild;
 mod replay;
 mod request;
 mod runs;
+mod salvage;
 mod scan;
 mod shared;
 mod shrink;
@@ -40,6 +41,7 @@ pub use request::{
     Bounds, CommitRequest, KeyFilter, PointRequest, Quarantined, RangeSpec, RowBlock, ScanKind, ScanRequest,
     ScanStream, StoredEvent,
 };
+pub use salvage::Salvaged;
 pub use scan::{Cause, ScanCounts, ScanFigures, Touch, Touching, Why};
 pub use shared::Components;
 pub use shrink::Shrunk;

@@ -35,12 +35,18 @@ impl From<LogError> for Error {
             LogError::ReadOnly | LogError::Refused(_) => ErrorKind::Invalid,
             _ => ErrorKind::Damaged,
         };
-        Error::new(kind, e.to_string())
+        let is_cut = matches!(e, LogError::Damaged(_) | LogError::Missing { .. });
+        let error = Error::new(kind, e.to_string());
+        if is_cut { error.hint(SALVAGE) } else { error }
     }
 }
 
+/// What is left to do where there is no copy of a damaged log.
+const SALVAGE: &str = "without a copy, 'asof rebuild --salvage' gives up what is behind the damage, keeps it aside, and \
+                       says what is lost";
+
 /// Name of the lock file.
-const LOCK: &str = "LOCK";
+pub(super) const LOCK: &str = "LOCK";
 
 /// How often opening for reading starts anew because a writer replaced runs meanwhile.
 const READ_ATTEMPTS_MAX: usize = 10;
@@ -211,7 +217,7 @@ fn is_unfinished(disk: &dyn Disk, dir: &Path) -> Result<bool, Error> {
 
 /// The manifest, or an empty one from which everything is derived again. The log knows the store by
 /// its id: a manifest of another store is as good as none.
-fn load_manifest(
+pub(super) fn load_manifest(
     disk: &dyn Disk,
     dir: &Path,
     components: &Components,
@@ -291,12 +297,12 @@ fn commits_of_log(
 }
 
 /// What a store is opened from.
-struct Loaded {
-    manifest: Manifest,
+pub(super) struct Loaded {
+    pub manifest: Manifest,
     /// The commits up to `manifest.flushed`.
-    commits: Vec<CommitRecord>,
+    pub commits: Vec<CommitRecord>,
     /// Number of the list of commits that the manifest on disk names, whether it counts or not.
-    last_file: u64,
+    pub last_file: u64,
 }
 
 /// The view of a manifest without runs; `commits` are those up to `manifest.flushed`.

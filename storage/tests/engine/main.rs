@@ -15,6 +15,7 @@ mod pruned;
 mod readers;
 mod rebuild;
 mod replay;
+mod salvage;
 mod shrink;
 mod table;
 mod widen;
