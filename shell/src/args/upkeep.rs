@@ -37,9 +37,9 @@ Examples:
   asof rebuild shop.asof               runs, manifest and index again from the log
   asof rebuild shop.asof --salvage     for a damaged log of which there is no copy
 
---salvage cuts the log at its first damage and says what is lost. What is cut goes to the directory
-salvaged-1 of the store first, and a commit records it. It refuses where nothing is damaged, and where
-runs have what would be cut.";
+--salvage cuts the log at its first damage and says what is lost. What is cut goes to the
+directory salvaged-1 of the store first, and a commit records it. It refuses where nothing is
+damaged, and where runs have what would be cut.";
 
 /// `asof rebuild`
 #[derive(Debug, Args)]

@@ -315,20 +315,26 @@ pub(super) fn create_segment(
     Ok(file)
 }
 
-/// The id of the store that the segments in `dir` belong to; `None` if no segment tells.
+/// The id of the store that the segments in `dir` belong to; `None` if no segment tells, and none has frames.
 pub(super) fn store_id_of(disk: &dyn Disk, dir: &Path) -> Result<Option<StoreId>, LogError> {
+    let mut silent = None;
     for id in segment_ids(disk, dir)? {
         let path: PathBuf = header::segment_path(dir, id);
         let file = disk.open(&path)?;
-        if file.len()? < segment::END as u64 {
+        let len = file.len()?;
+        if len < segment::END as u64 {
             continue;
         }
         let mut bytes = [0; segment::END];
         file.read_at(0, &mut bytes)?;
         let found = header::get(&bytes, segment::STORE_ID);
-        if SegmentHeader::decode(&bytes, found, id).is_ok() {
-            return Ok(Some(found));
+        match SegmentHeader::decode(&bytes, found, id) {
+            Ok(_) => return Ok(Some(found)),
+            // A header is durable before the first frame is written: what stands behind this one was acknowledged.
+            Err(bad) if len > segment::END as u64 => silent = silent.or(Some((path, id, found, bad))),
+            Err(_) => {}
         }
     }
-    Ok(None)
+    let Some((path, id, found, bad)) = silent else { return Ok(None) };
+    Err(SegmentReader::open(disk, &path, id, found, u64::MAX)?.header_error(bad))
 }

@@ -3,7 +3,7 @@
 use crate::power::model;
 use crate::table::*;
 use asofdb_storage::disk::{Disk, SimDisk, sim::Fault};
-use asofdb_storage::engine::{Engine, EngineOptions, Error, ErrorKind, Salvaged};
+use asofdb_storage::engine::{Engine, EngineOptions, Error, ErrorKind, OpenMode, Salvaged};
 use asofdb_storage::time::FOREVER;
 use std::io::ErrorKind as Io;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,7 @@ const COMMITS: u64 = 6;
 /// All of it in the log alone, or with runs up to some commit.
 fn stored(flushed: u64) -> (SimDisk, Vec<u64>) {
     let disk = SimDisk::new();
-    let engine = Engine::open_with(
-        Path::new("/store"),
-        asofdb_storage::engine::OpenMode::Create,
-        kept_in_log(),
-        components(&disk),
-    );
+    let engine = Engine::open_with(Path::new("/store"), OpenMode::Create, kept_in_log(), components(&disk));
     let engine = engine.expect("a new store");
     let mut ends = Vec::new();
     for seq in 1..=COMMITS {
@@ -162,4 +157,19 @@ fn fault_d6_a_salvage_that_fails_anywhere_can_be_made_again() {
     }
     println!("D6: {fired} calls failed in a salvage");
     assert!(fired > 40, "{fired}");
+}
+
+#[test]
+fn fault_d6_a_damaged_header_of_the_only_segment_is_never_taken_for_an_empty_store() {
+    let (disk, _) = stored(0);
+    for byte in 0..96 {
+        let disk = damaged(&disk, byte);
+        let before = disk.peek(&segment());
+        for mode in [OpenMode::Read, OpenMode::Write, OpenMode::Create] {
+            let opened = Engine::open_with(Path::new("/store"), mode, kept_in_log(), components(&disk));
+            let error = opened.expect_err(&format!("byte {byte}, {mode:?}"));
+            assert_eq!(error.kind, ErrorKind::Damaged, "byte {byte}, {mode:?}: {error}");
+            assert_eq!(disk.peek(&segment()), before, "byte {byte}, {mode:?}: it was changed");
+        }
+    }
 }
