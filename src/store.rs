@@ -118,7 +118,7 @@ impl Store {
     pub fn salvage(path: impl AsRef<Path>, memory: MemoryBudget) -> Result<(Store, Salvaged)> {
         let components = Components::real("asofdb");
         let (engine, salvaged) = Engine::salvage(path.as_ref(), memory.engine_options(), components)?;
-        Ok((Store { engine, following: None, memory }, salvaged))
+        Ok((Store { engine, path: path.as_ref().to_owned(), following: None, memory }, salvaged))
     }
 
     /// The memory that the store and its sessions may use.

@@ -87,6 +87,11 @@ impl At<'_> {
     }
 }
 
+/// The first bytes that `blocks` has read.
+fn head_of(blocks: &Blocks, bytes: usize) -> Vec<u8> {
+    blocks.window()[..blocks.window().len().min(bytes)].to_vec()
+}
+
 impl OpenFile {
     /// Opens what `blocks` reads from its start, and passes over what `position` says was read.
     pub fn open(
@@ -104,8 +109,7 @@ impl OpenFile {
         blocks.digest_like(&position.digest);
         let (container, format) = detect(&shown, blocks.window(), declared, options);
         let stdin = shown == "-";
-        let head: Vec<u8> =
-            blocks.window().iter().take(if stdin { HEAD_BYTES } else { 0 }).copied().collect();
+        let head = head_of(&blocks, if stdin { HEAD_BYTES } else { 0 });
         let options = delimited(options, container, &shown);
         let state = position.state.as_ref();
         let decoder = || message_decoder(&shown, container, format, &options, state);
