@@ -93,7 +93,9 @@ impl Turns<'_> {
             if pace.once || stopped || (pace.until_caught_up && !more && !settles) {
                 return Ok(());
             }
-            let dues = self.totals.values().filter_map(|t| t.due);
+            let run: Vec<String> = runner.flows().iter().map(|f| visible(f.name()).into_owned()).collect();
+            // One that was dropped is due for ever.
+            let dues = self.totals.iter().filter(|(name, _)| run.contains(name)).filter_map(|(_, t)| t.due);
             let until = dues.min().filter(|_| !more).unwrap_or_else(Instant::now);
             while Instant::now() < until {
                 if interrupt::count() > 0 {

@@ -55,13 +55,11 @@ pub struct TableFunction {
     pub name: &'static str,
     /// Its arguments as usage; the name of a table is in quotes. Empty = none.
     pub arguments: &'static str,
-    /// False if it says only that it is not supported yet.
-    pub(crate) supported: bool,
 }
 
 impl TableFunction {
     const fn new(name: &'static str, arguments: &'static str) -> TableFunction {
-        TableFunction { name, arguments, supported: true }
+        TableFunction { name, arguments }
     }
 }
 
