@@ -122,7 +122,7 @@ fn new_runtime() -> Outcome<Arc<Runtime>> {
             .worker_threads(threads)
             .thread_name(QUERY_THREAD)
             .thread_stack_size(STACK_BYTES)
-            .enable_all()
+            .enable_time()
             .build()
     });
     runtime.map(Arc::new).map_err(|e| {

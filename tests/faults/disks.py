@@ -135,7 +135,8 @@ def after(case, work, disk, parts, size, acknowledged, strict):
     whole = {acknowledged * size + min(k * batch, size) for k in range(6)}
     expect(events in whole, f"{events} events are no whole commits")
     kept = case.path("kept")
-    shutil.copytree(store, kept)
+    # A process that was cut off left its socket, which is no file.
+    shutil.copytree(store, kept, ignore=shutil.ignore_patterns("socket"))
     for part in parts:
         case.ok("ingest", kept, part, *work.options(batch=batch))
     work.check(kept, again=False)
