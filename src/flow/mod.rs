@@ -16,7 +16,7 @@ pub use run::{FlowRun, FlowState, Runner, Trigger};
 pub use source::{FlowSource, SourceKind};
 pub(crate) use source::{check as check_setting, check_place};
 pub use stored::{NamedFlow, find, flows};
-pub(crate) use stored::{declare, drop_flow};
+pub(crate) use stored::{declare, drop_flow, named};
 
 #[cfg(test)]
 mod tests;

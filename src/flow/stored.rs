@@ -42,13 +42,17 @@ pub fn flows(catalog: &Catalog) -> Vec<NamedFlow> {
 /// `Failed` if there is none (names near ones), or a newer version declared it.
 pub fn find(catalog: &Catalog, name: &str) -> Result<Flow> {
     let all = flows(catalog);
-    let exact = all.iter().find(|f| f.name == name);
-    let found = exact.or_else(|| all.iter().find(|f| f.name.eq_ignore_ascii_case(name)));
-    match found {
+    match named(&all, name) {
         Some(found) => found.flow.clone(),
         None => Err(Error::failed(format!("there is no flow {name}"))
             .hint(near_names_hint(name, all.iter().map(|f| f.name.as_str())))),
     }
+}
+
+/// The one of `all` that is called `name`, in its case if there is one.
+pub(crate) fn named<'f>(all: &'f [NamedFlow], name: &str) -> Option<&'f NamedFlow> {
+    let exact = all.iter().find(|f| f.name == name);
+    exact.or_else(|| all.iter().find(|f| f.name.eq_ignore_ascii_case(name)))
 }
 
 fn read(name: &str, value: &serde_json::Value) -> Result<Flow> {

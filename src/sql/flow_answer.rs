@@ -1,19 +1,14 @@
 //! What statements about flows do: changes of the catalog, and answers about what is declared.
 
 use super::answer::Answer;
-use super::error::{SqlError, SqlErrorKind, from_datafusion};
+use super::error::{SqlError, SqlErrorKind};
 use super::flow::{FlowStatement, at};
 use super::flow_clauses::of_library;
 use super::reader::{Changed, ReaderSource};
 use super::session::Session;
 use super::token::Place;
-use crate::flow::{Flow, declare, drop_flow, find};
+use crate::flow::{Flow, declare, drop_flow, find, named};
 use asofdb_storage::engine::{Catalog, CommitRequest};
-use datafusion::arrow::array::{RecordBatch, StringArray};
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use datafusion::common::DataFusionError;
-use futures::StreamExt;
-use std::sync::Arc;
 
 /// What a statement changes, and what is said of it.
 struct Change {
@@ -53,21 +48,6 @@ impl Session {
     fn declared(&self, name: &str, place: Option<Place>) -> Result<Flow, SqlError> {
         let reader = self.source.pin()?;
         find(reader.catalog(), name).map_err(|e| at(of_library(&e), place))
-    }
-
-    /// An answer of two columns of text.
-    fn texts_answer(&self, names: [&str; 2], rows: Vec<(String, String)>) -> Result<Answer, SqlError> {
-        let (left, right): (Vec<String>, Vec<String>) = rows.into_iter().unzip();
-        let fields = names.map(|n| Field::new(n, DataType::Utf8, false));
-        let schema = Arc::new(Schema::new(fields.to_vec()));
-        let columns: Vec<datafusion::arrow::array::ArrayRef> =
-            vec![Arc::new(StringArray::from(left)), Arc::new(StringArray::from(right))];
-        let batch = RecordBatch::try_new(schema.clone(), columns)
-            .map_err(|e| from_datafusion(&DataFusionError::from(e)))?;
-        let mut answer = self.empty_answer(Vec::new());
-        answer.schema = schema;
-        answer.stream = futures::stream::iter([Ok(batch)]).boxed();
-        Ok(answer)
     }
 }
 
@@ -125,11 +105,9 @@ fn change(statement: &FlowStatement, catalog: &Catalog) -> Result<Change, SqlErr
     }
 }
 
-/// The flow of that name, readable or not.
+/// The name of the flow that is meant, readable or not.
 fn there(catalog: &Catalog, name: &str) -> Option<String> {
-    let all = crate::flow::flows(catalog);
-    let exact = all.iter().find(|f| f.name == name);
-    exact.or_else(|| all.iter().find(|f| f.name.eq_ignore_ascii_case(name))).map(|f| f.name.clone())
+    Some(named(&crate::flow::flows(catalog), name)?.name.clone())
 }
 
 fn create(flow: &Flow, replace: bool, if_not_exists: bool, catalog: &Catalog) -> Result<Change, SqlError> {

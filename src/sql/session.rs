@@ -181,12 +181,20 @@ impl Session {
     }
 
     fn show(&self, name: Option<&str>) -> Result<Answer, SqlError> {
-        let rows = self.shown().rows(name);
-        let (names, values): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        let fields = ["name", "value"].map(|n| Field::new(n, DataType::Utf8, false));
+        self.texts_answer(["name", "value"], self.shown().rows(name))
+    }
+
+    /// An answer of two columns of text.
+    pub(super) fn texts_answer<N: Into<String>>(
+        &self,
+        names: [&str; 2],
+        rows: Vec<(N, String)>,
+    ) -> Result<Answer, SqlError> {
+        let (left, right): (Vec<String>, Vec<String>) = rows.into_iter().map(|(n, v)| (n.into(), v)).unzip();
+        let fields = names.map(|n| Field::new(n, DataType::Utf8, false));
         let schema: SchemaRef = Arc::new(Schema::new(fields.to_vec()));
         let columns: Vec<datafusion::arrow::array::ArrayRef> =
-            vec![Arc::new(StringArray::from(names)), Arc::new(StringArray::from(values))];
+            vec![Arc::new(StringArray::from(left)), Arc::new(StringArray::from(right))];
         let batch = RecordBatch::try_new(schema.clone(), columns)
             .map_err(|e| from_datafusion(&DataFusionError::from(e)))?;
         let mut answer = self.empty_answer(Vec::new());
